@@ -1,0 +1,1 @@
+//! Admission: every rule evaluated, then every rule taken, in one step.

@@ -1,0 +1,1 @@
+//! Token buckets: GCRA by governor over our own bounded state.

@@ -1,0 +1,1 @@
+//! `sluice check`: validates rule files.

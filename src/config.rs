@@ -1,0 +1,1 @@
+//! Flags over environment over file, parsed once.

@@ -1,0 +1,1 @@
+//! `sluice healthcheck`: exit 0 when the sidecar is ready.

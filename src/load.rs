@@ -1,0 +1,1 @@
+//! `sluice load`: a small open-loop load client.

@@ -1,0 +1,1 @@
+//! From the wire structs of all files to one checked [`RuleSet`](super::RuleSet).

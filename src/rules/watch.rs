@@ -1,0 +1,1 @@
+//! Keeps the newest good rule set published while files change.

@@ -1,0 +1,1 @@
+//! The rule files as they are written: private structs and their reader.

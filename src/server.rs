@@ -1,0 +1,1 @@
+//! Accepting connections and draining them.

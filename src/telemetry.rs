@@ -1,0 +1,1 @@
+//! Tracing, the access log, and every metric name with its unit.

@@ -1,0 +1,1 @@
+//! Sliding windows. Pure: `now` is an argument.
