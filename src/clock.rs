@@ -62,7 +62,9 @@ impl Clock {
     /// Starts a clock at now. One per process; ticks of different clocks do not compare.
     #[must_use]
     pub fn start() -> Self {
-        Self { start: Instant::now() }
+        Self {
+            start: Instant::now(),
+        }
     }
 
     /// The current tick.

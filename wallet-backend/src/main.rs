@@ -1,1 +1,3 @@
+//! The `wallet-backend` command.
+
 fn main() {}

@@ -1,0 +1,1 @@
+//! Jobs on a timer and on a nudge.

@@ -1,0 +1,1 @@
+//! Deciding one task.

@@ -1,0 +1,1 @@
+//! What must hold of an account at every moment.

@@ -1,0 +1,1 @@
+//! Which slots a debit draws on, and what tidying moves.

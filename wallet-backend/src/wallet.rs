@@ -1,0 +1,5 @@
+//! The public API.
+
+/// A wallet over a store.
+#[derive(Debug)]
+pub struct Wallet {}
