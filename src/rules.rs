@@ -147,6 +147,24 @@ pub struct Route {
     pub extractors: Vec<Extractor>,
 }
 
+impl Route {
+    /// Whether the body has to be read, up to the resource's `max_json_body`, before admission.
+    #[must_use]
+    pub fn needs_body(&self) -> bool {
+        self.extractors.iter().any(Extractor::needs_body)
+    }
+}
+
+impl RuleSet {
+    /// The resource that a request touches and the route it matched; `path` is normalised.
+    #[must_use]
+    pub fn find(&self, method: &http::Method, path: &str) -> Option<(&Arc<ResourceRules>, &Route)> {
+        let found = self.router.find(method, path)?;
+        let resource = self.resources.get(found.resource)?;
+        Some((resource, resource.routes.get(found.route)?))
+    }
+}
+
 /// What happens to a request that lacks a parameter which a rule needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnMissingParam {
