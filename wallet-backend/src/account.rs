@@ -211,6 +211,18 @@ pub struct Slot {
     pub version: u64,
 }
 
+impl Slot {
+    /// A slot before its first entry.
+    #[must_use]
+    pub const fn empty(index: SlotIndex) -> Self {
+        Self {
+            index,
+            balance: 0,
+            version: 0,
+        }
+    }
+}
+
 /// What an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
@@ -251,6 +263,21 @@ pub struct Entry {
     pub balance_after: i64,
     pub at: Timestamp,
     pub link: Option<Link>,
+}
+
+impl Entry {
+    /// The request, by its key, whose pending credit this entry settled: of a transfer's credit leg the source's.
+    ///
+    /// A store keeps this entry as the missing leg of that request's receipt, for look-ups.
+    #[must_use]
+    pub fn settles(&self) -> Option<(&AccountId, &RequestId)> {
+        let request = self.request.as_ref()?;
+        match (self.kind, &self.link) {
+            (EntryKind::Settle, Some(Link::Transfer(source))) => Some((source, request)),
+            (EntryKind::Settle, _) => Some((&self.account, request)),
+            _ => None,
+        }
+    }
 }
 
 /// A credit that was accepted and has not reached a slot yet.

@@ -4,7 +4,7 @@
 //! its request and repeated byte for byte. A [`LedgerError`] is never stored: the same request may succeed later.
 //! [`LedgerError::OutcomeUnknown`] says that only sending the same id again can tell.
 
-use crate::account::{Account, AccountId, EntryKind, Pending, RequestId, Slot, SlotIndex, Timestamp};
+use crate::account::{Account, AccountId, Entry, EntryKind, Pending, RequestId, Slot, SlotIndex, Timestamp};
 use crate::money::{Amount, Currency};
 
 /// The longest memo, in bytes.
@@ -65,6 +65,66 @@ impl Task {
             Self::Abandon { account, .. } | Self::Tidy { account } => account,
         }
     }
+
+    /// The other account whose rows the task needs: of a transfer, the target.
+    #[must_use]
+    pub fn target(&self) -> Option<&AccountId> {
+        match self {
+            Self::Run(command) => command.operation.target(),
+            Self::Open(_) | Self::Abandon { .. } | Self::Tidy { .. } => None,
+        }
+    }
+
+    /// The request id under which the outcome is filed.
+    #[must_use]
+    pub fn request(&self) -> Option<&RequestId> {
+        match self {
+            Self::Run(command) => Some(&command.request),
+            Self::Abandon { request, .. } => Some(request),
+            Self::Open(_) | Self::Tidy { .. } => None,
+        }
+    }
+}
+
+impl Operation {
+    /// Of a transfer, the account that it goes to.
+    #[must_use]
+    pub const fn target(&self) -> Option<&AccountId> {
+        match self {
+            Self::Transfer { to, .. } => Some(to),
+            Self::Credit { .. } | Self::Debit { .. } => None,
+        }
+    }
+
+    /// What it moves.
+    #[must_use]
+    pub const fn amount(&self) -> Amount {
+        match self {
+            Self::Credit { amount, .. } | Self::Debit { amount, .. } | Self::Transfer { amount, .. } => {
+                *amount
+            }
+        }
+    }
+
+    /// The note that came with it, at most [`MAX_MEMO_BYTES`] long.
+    #[must_use]
+    pub fn memo(&self) -> Option<&str> {
+        match self {
+            Self::Credit { memo, .. } | Self::Debit { memo, .. } | Self::Transfer { memo, .. } => {
+                memo.as_deref()
+            }
+        }
+    }
+
+    /// What its receipt is for.
+    #[must_use]
+    pub const fn kind(&self) -> ReceiptKind {
+        match self {
+            Self::Credit { .. } => ReceiptKind::Credit,
+            Self::Debit { .. } => ReceiptKind::Debit,
+            Self::Transfer { .. } => ReceiptKind::Transfer,
+        }
+    }
 }
 
 /// What a request became. Stored, and repeated for ever.
@@ -116,6 +176,34 @@ pub struct Leg {
     pub balance_after: i64,
 }
 
+impl From<&Entry> for Leg {
+    fn from(entry: &Entry) -> Self {
+        Self {
+            account: entry.account.clone(),
+            slot: entry.slot,
+            version: entry.version,
+            delta: entry.delta,
+            held_delta: entry.held_delta,
+            balance_after: entry.balance_after,
+        }
+    }
+}
+
+impl Outcome {
+    /// What a look-up shows once the pending credit has reached a slot by `leg`. A replay goes on repeating the
+    /// outcome as it was stored.
+    #[must_use]
+    pub fn settled_by(mut self, leg: Leg) -> Self {
+        if let Self::Posted(receipt) = &mut self
+            && receipt.posting == Posting::Pending
+        {
+            receipt.posting = Posting::Posted;
+            receipt.legs.push(leg);
+        }
+        self
+    }
+}
+
 /// A refusal for a reason of business. Sticky: the same id answers it again even when the reason is gone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
@@ -141,21 +229,19 @@ pub enum Refusal {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// `created` is false where the same account was opened before.
-    Opened {
-        account: AccountView,
-        created: bool,
-    },
+    Opened { account: AccountView, created: bool },
     /// `replayed`: the id was decided earlier, and this is that outcome.
-    Decided {
-        outcome: Outcome,
-        replayed: bool,
-    },
-    Tidied,
+    Decided { outcome: Outcome, replayed: bool },
+    /// `more`: pending rows are left, which the next task settles.
+    Tidied { more: bool },
 }
 
 /// An answer that is not stored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LedgerError {
+    /// Nobody could run this: the types of its fields allow it, the ledger does not.
+    #[error("{field} {reason}")]
+    Invalid { field: &'static str, reason: String },
     #[error("no account {account}")]
     AccountNotFound { account: AccountId, field: &'static str },
     #[error("account {account} exists with another {field}")]
@@ -239,7 +325,7 @@ pub struct Changes {
     /// An account row opened or replaced.
     pub account: Option<Account>,
     /// In the order in which they happened; versions of a slot rise by one.
-    pub entries: Vec<crate::account::Entry>,
+    pub entries: Vec<Entry>,
     pub pending_added: Vec<(AccountId, Pending)>,
     /// Numbers of pending rows that have become entries here.
     pub pending_settled: Vec<(AccountId, u64)>,

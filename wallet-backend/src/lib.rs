@@ -10,6 +10,7 @@
 #![warn(clippy::arithmetic_side_effects, clippy::float_arithmetic)]
 
 pub mod account;
+pub mod clock;
 pub mod command;
 pub mod money;
 

@@ -1,6 +1,8 @@
 //! Where the ledger is kept. [`Store`] is the one seam: memory (the model), the embedded log, later MySQL.
 
+use std::fmt;
 use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::oneshot;
 
@@ -9,15 +11,17 @@ use crate::command::{AccountView, Answer, LedgerError, RequestView, Task};
 
 pub mod embedded;
 pub mod memory;
+pub mod page;
 
 /// A queued task and who waits for its answer.
 ///
 /// Answered exactly once. Dropped unanswered (a panic, a stopped store), the caller hears that the outcome is
 /// unknown, which is the truth.
-#[derive(Debug)]
 pub struct Job {
     pub task: Task,
     reply: Option<oneshot::Sender<Result<Answer, LedgerError>>>,
+    /// Falls just before the answer is sent: whatever its owner wants to know about the end of the job.
+    guard: Option<Box<dyn Send>>,
 }
 
 impl Job {
@@ -25,17 +29,28 @@ impl Job {
     #[must_use]
     pub fn new(task: Task) -> (Self, oneshot::Receiver<Result<Answer, LedgerError>>) {
         let (sender, receiver) = oneshot::channel();
-        (
-            Self {
-                task,
-                reply: Some(sender),
-            },
-            receiver,
-        )
+        (Self::with(task, sender, None), receiver)
+    }
+
+    pub(crate) fn with(
+        task: Task,
+        reply: oneshot::Sender<Result<Answer, LedgerError>>,
+        guard: Option<Box<dyn Send>>,
+    ) -> Self {
+        Self {
+            task,
+            reply: Some(reply),
+            guard,
+        }
     }
 
     /// Tells the caller. A caller that has gone away is not an error: the answer is stored.
     pub fn answer(mut self, answer: Result<Answer, LedgerError>) {
+        self.finish(answer);
+    }
+
+    fn finish(&mut self, answer: Result<Answer, LedgerError>) {
+        drop(self.guard.take());
         if let Some(reply) = self.reply.take() {
             drop(reply.send(answer));
         }
@@ -44,10 +59,44 @@ impl Job {
 
 impl Drop for Job {
     fn drop(&mut self) {
-        if let Some(reply) = self.reply.take() {
+        if self.reply.is_some() {
             let reason = "the store stopped before it answered".to_owned();
-            drop(reply.send(Err(LedgerError::OutcomeUnknown { reason })));
+            self.finish(Err(LedgerError::OutcomeUnknown { reason }));
         }
+    }
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Job").field(&self.task).finish()
+    }
+}
+
+/// Which slot the credits of an account with several prefer: the source of [`Context::prefer`].
+///
+/// [`Context::prefer`]: crate::ledger::decide::Context::prefer
+#[derive(Debug)]
+pub enum Preference {
+    /// Always the same: one process of many, or a test.
+    Fixed(u64),
+    /// Each in turn: a process that has the account to itself.
+    Rotate(AtomicU64),
+}
+
+impl Preference {
+    /// The next credit's preference.
+    pub fn next(&self) -> u64 {
+        match self {
+            Self::Fixed(number) => *number,
+            // Only a spread: any order of increments will do.
+            Self::Rotate(counter) => counter.fetch_add(1, Ordering::Relaxed),
+        }
+    }
+}
+
+impl Default for Preference {
+    fn default() -> Self {
+        Self::Rotate(AtomicU64::new(0))
     }
 }
 
@@ -84,7 +133,11 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> impl Future<Output = Result<Option<EntryPage>, LedgerError>> + Send;
 
-    /// What became of a request id; `InProgress` is the combiner's to say. `None` for an unknown account.
+    /// What became of a request id; `InProgress` is the combiner's to say. `None` for an unknown account. A receipt
+    /// that was pending is shown as it has become: [`Outcome::settled_by`] the entry of which [`Entry::settles`]
+    /// names the request.
+    ///
+    /// [`Outcome::settled_by`]: crate::command::Outcome::settled_by
     fn request(
         &self,
         account: &AccountId,

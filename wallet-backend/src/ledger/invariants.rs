@@ -1,1 +1,275 @@
-//! What must hold of an account at every moment.
+//! What must hold of an account's rows and entries, and the name of each way in which it may not.
+//!
+//! Per slot: versions count from 1 without a gap, `balance_after` is the balance before plus `delta`, and no balance
+//! is negative. Per account: moves between slots cancel out, and every pending row settles once and whole.
+//! [`AccountCheck`] reads entries one at a time, so that a ledger of any size can be proven in bounded memory.
+
+use std::fmt;
+
+use crate::account::{AccountId, Entry, EntryKind, MAX_SLOTS, Slot, SlotIndex};
+use crate::ledger::rows::AccountRows;
+
+/// A rule that was found broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// The entry is for another account than the rows.
+    Account,
+    /// The slot has no row.
+    SlotMissing,
+    /// Versions rise by one from 1.
+    VersionGap,
+    /// `balance_after` is the balance before plus `delta`.
+    BalanceChain,
+    /// No slot is below zero.
+    NegativeBalance,
+    /// All the account's money is less than 2^63.
+    Overflow,
+    /// The row's balance is its last entry's.
+    SlotBalance,
+    /// The row's version is its last entry's.
+    SlotVersion,
+    /// Money moved between slots leaves the account's sum alone.
+    Consolidation,
+    /// Pending numbers rise, and only a pending row can settle.
+    PendingNumber,
+    /// What settles is what was pending.
+    PendingAmount,
+    /// The rows' own sums agree with the rows.
+    CachedSum,
+}
+
+impl Rule {
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Account => "the entry belongs to the account",
+            Self::SlotMissing => "the slot has a row",
+            Self::VersionGap => "versions rise by one",
+            Self::BalanceChain => "balance_after is the balance before plus delta",
+            Self::NegativeBalance => "no slot is negative",
+            Self::Overflow => "sums stay below 2^63",
+            Self::SlotBalance => "the slot's balance is its last entry's",
+            Self::SlotVersion => "the slot's version is its last entry's",
+            Self::Consolidation => "moves between slots cancel out",
+            Self::PendingNumber => "pending numbers rise and settle once",
+            Self::PendingAmount => "what settles is what was pending",
+            Self::CachedSum => "the cached sum is the sum of the rows",
+        }
+    }
+}
+
+/// One broken rule, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    pub account: AccountId,
+    /// `None` where the rule is about the whole account.
+    pub slot: Option<SlotIndex>,
+    /// The entry's version, or a pending row's number.
+    pub version: Option<u64>,
+    pub rule: Rule,
+    pub expected: i64,
+    pub found: i64,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "account {}", self.account)?;
+        if let Some(slot) = self.slot {
+            write!(f, " slot {}", slot.get())?;
+        }
+        if let Some(version) = self.version {
+            write!(f, " version {version}")?;
+        }
+        let (rule, expected, found) = (self.rule.text(), self.expected, self.found);
+        write!(f, ": not so that {rule}: expected {expected}, found {found}")
+    }
+}
+
+impl std::error::Error for Violation {}
+
+/// A version or a number as the signed integer that a [`Violation`] reports.
+pub(crate) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// Steps one slot by one entry: the chain rule that applying, replaying and checking share.
+///
+/// # Errors
+/// The first rule broken, with `slot` unchanged.
+pub fn step(slot: &mut Slot, entry: &Entry) -> Result<(), Violation> {
+    let broken = |rule, expected, found| Violation {
+        account: entry.account.clone(),
+        slot: Some(entry.slot),
+        version: Some(entry.version),
+        rule,
+        expected,
+        found,
+    };
+    let next = slot.version.saturating_add(1);
+    if entry.version != next {
+        return Err(broken(Rule::VersionGap, signed(next), signed(entry.version)));
+    }
+    let Some(after) = slot.balance.checked_add(entry.delta) else {
+        return Err(broken(Rule::Overflow, slot.balance, entry.delta));
+    };
+    if after != entry.balance_after {
+        return Err(broken(Rule::BalanceChain, after, entry.balance_after));
+    }
+    if after < 0 {
+        return Err(broken(Rule::NegativeBalance, 0, after));
+    }
+    slot.balance = after;
+    slot.version = next;
+    Ok(())
+}
+
+/// Proves one account's entries against its rows. Entries of a slot come in version order; slots may interleave.
+#[derive(Debug)]
+pub struct AccountCheck {
+    account: AccountId,
+    slots: Vec<Slot>,
+    moved: i64,
+    violations: Vec<Violation>,
+}
+
+/// A damaged slot breaks every entry after the damage; this many violations of an account say enough.
+const MOST_VIOLATIONS: usize = 100;
+
+impl AccountCheck {
+    /// A check that has seen no entry.
+    #[must_use]
+    pub fn new(account: AccountId) -> Self {
+        let slots = (0..MAX_SLOTS)
+            .filter_map(SlotIndex::new)
+            .map(Slot::empty)
+            .collect();
+        Self {
+            account,
+            slots,
+            moved: 0,
+            violations: Vec::new(),
+        }
+    }
+
+    /// Takes the next entry of its slot. After a broken one the chain goes on from what that entry says.
+    pub fn push(&mut self, entry: &Entry) {
+        if entry.account != self.account {
+            self.report(Some(entry.slot), Some(entry.version), Rule::Account, 0, 0);
+            return;
+        }
+        let Some(slot) = self.slots.get_mut(usize::from(entry.slot.get())) else {
+            return;
+        };
+        if let Err(violation) = step(slot, entry) {
+            slot.version = entry.version;
+            slot.balance = entry.balance_after;
+            if self.violations.len() < MOST_VIOLATIONS {
+                self.violations.push(violation);
+            }
+        }
+        if entry.kind == EntryKind::Consolidate {
+            self.moved = self.moved.saturating_add(entry.delta);
+        }
+    }
+
+    /// Compares with the rows and returns everything that was found, empty where all holds.
+    #[must_use]
+    pub fn finish(mut self, rows: &AccountRows) -> Vec<Violation> {
+        if self.moved != 0 {
+            let moved = self.moved;
+            self.report(None, None, Rule::Consolidation, 0, moved);
+        }
+        for proven in std::mem::take(&mut self.slots) {
+            let row = rows.slot(proven.index);
+            let (slot, version) = (Some(proven.index), Some(proven.version));
+            match row {
+                None if proven.version == 0 => {}
+                None => self.report(slot, version, Rule::SlotMissing, 1, 0),
+                Some(row) => {
+                    if row.version != proven.version {
+                        let (expected, found) = (signed(proven.version), signed(row.version));
+                        self.report(slot, version, Rule::SlotVersion, expected, found);
+                    }
+                    if row.balance != proven.balance {
+                        self.report(slot, version, Rule::SlotBalance, proven.balance, row.balance);
+                    }
+                }
+            }
+        }
+        self.violations.extend(check_rows(rows));
+        self.violations
+    }
+
+    fn report(
+        &mut self,
+        slot: Option<SlotIndex>,
+        version: Option<u64>,
+        rule: Rule,
+        expected: i64,
+        found: i64,
+    ) {
+        if self.violations.len() < MOST_VIOLATIONS {
+            self.violations.push(Violation {
+                account: self.account.clone(),
+                slot,
+                version,
+                rule,
+                expected,
+                found,
+            });
+        }
+    }
+}
+
+/// What must hold of the rows alone.
+#[must_use]
+pub fn check_rows(rows: &AccountRows) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let mut report = |slot, version, rule, expected, found| {
+        violations.push(Violation {
+            account: rows.account().id.clone(),
+            slot,
+            version,
+            rule,
+            expected,
+            found,
+        });
+    };
+    for (expected, slot) in rows.slots().iter().enumerate() {
+        if usize::from(slot.index.get()) != expected {
+            let expected = i64::try_from(expected).unwrap_or(i64::MAX);
+            let found = i64::from(slot.index.get());
+            report(Some(slot.index), None, Rule::SlotMissing, expected, found);
+        }
+        if slot.balance < 0 {
+            let version = Some(slot.version);
+            report(Some(slot.index), version, Rule::NegativeBalance, 0, slot.balance);
+        }
+    }
+    let mut last = 0;
+    for row in rows.pending() {
+        if row.number <= last || row.number >= rows.next_pending() {
+            let expected = signed(last).saturating_add(1);
+            report(
+                None,
+                Some(row.number),
+                Rule::PendingNumber,
+                expected,
+                signed(row.number),
+            );
+        }
+        last = row.number;
+    }
+    let slots = sum(rows.slots().iter().map(|slot| slot.balance));
+    let pending = sum(rows.pending().map(|row| row.amount.minor()));
+    if slots != rows.in_slots() {
+        report(None, None, Rule::CachedSum, slots, rows.in_slots());
+    }
+    if pending != rows.in_pending() {
+        report(None, None, Rule::CachedSum, pending, rows.in_pending());
+    }
+    violations
+}
+
+fn sum(amounts: impl Iterator<Item = i64>) -> i64 {
+    amounts.fold(0, i64::saturating_add)
+}

@@ -1,1 +1,265 @@
-//! Which slots a debit draws on, and what tidying moves.
+//! Where money goes and comes from: plans over an account's slots. Pure; posting a plan is [`super::decide`]'s.
+//!
+//! - A credit goes to the slot it prefers, among those after slot 0 when there are several, else to slot 0.
+//! - A debit takes from slot 0. Where slot 0 is short, pending credits settle into it, oldest first and only as many
+//!   as are needed; then other slots are emptied into it, ascending and WHOLE, until there is enough. Whole, because
+//!   the entries of a move cost the same for any amount, and the next debits then find the money in slot 0.
+//! - Everything a decision sees is locked, so `slots + pending - floor < amount` is the proof of a refusal.
+//! - Tidying settles what is pending and brings slots together (debits from slot 0) or evens them out (hashed
+//!   debits). It moves nothing where nothing is to be gained, so that it may run at any time, any number of times.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::account::{DebitMode, PRIMARY_CAP, RequestId, Slot, SlotIndex};
+use crate::ledger::rows::AccountRows;
+use crate::money::Amount;
+
+/// The most pending rows that one tidy settles: some milliseconds of work and a small write, so that the job never
+/// holds an account up.
+pub const TIDY_ROWS: usize = 1_000;
+
+/// Money from one slot to another of the same account. `amount` is at least 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shift {
+    pub from: SlotIndex,
+    pub to: SlotIndex,
+    pub amount: i64,
+}
+
+/// What to do before the debit's one entry, and where that entry goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DebitPlan {
+    /// How many of the oldest pending rows settle into slot 0.
+    pub settle: usize,
+    /// After that, in this order.
+    pub shifts: Vec<Shift>,
+    pub slot: SlotIndex,
+}
+
+impl DebitPlan {
+    const fn direct(slot: SlotIndex) -> Self {
+        Self {
+            settle: 0,
+            shifts: Vec::new(),
+            slot,
+        }
+    }
+}
+
+/// The proof of a refusal: all that could have been taken, in minor units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Short {
+    pub available: i64,
+}
+
+/// What tidying an account does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TidyPlan {
+    /// How many of the oldest pending rows settle into slot 0.
+    pub settle: usize,
+    /// After that, in this order.
+    pub shifts: Vec<Shift>,
+}
+
+/// The slot for a credit of `amount`, or `None` where its cap and then slot 0's would be passed.
+#[must_use]
+pub fn plan_credit(rows: &AccountRows, amount: Amount, prefer: u64) -> Option<SlotIndex> {
+    rows.total().checked_add(amount.minor())?;
+    let chosen = spread(rows, prefer);
+    [chosen, SlotIndex::PRIMARY]
+        .into_iter()
+        .find(|index| fits(rows.slot(*index), amount.minor()))
+}
+
+/// Whether a credit of `amount` may wait as a pending row: it will settle into slot 0, beside what waits already.
+#[must_use]
+pub fn may_wait(rows: &AccountRows, amount: Amount) -> bool {
+    let primary = rows.slot(SlotIndex::PRIMARY).map_or(0, |slot| slot.balance);
+    rows.total().checked_add(amount.minor()).is_some()
+        && primary
+            .checked_add(rows.in_pending())
+            .and_then(|sum| sum.checked_add(amount.minor()))
+            .is_some_and(|sum| sum <= PRIMARY_CAP)
+}
+
+/// A debit of `amount` under the gate.
+///
+/// # Errors
+/// [`Short`] where slots and pending rows together, less the floor, are below `amount`.
+pub fn plan_debit(rows: &AccountRows, amount: Amount) -> Result<DebitPlan, Short> {
+    let need = amount.minor();
+    let available = rows.total().saturating_sub(rows.account().floor).max(0);
+    if available < need {
+        return Err(Short { available });
+    }
+    let mut plan = DebitPlan::direct(SlotIndex::PRIMARY);
+    let mut have = rows.slot(SlotIndex::PRIMARY).map_or(0, |slot| slot.balance);
+    for row in rows.pending() {
+        if have >= need {
+            return Ok(plan);
+        }
+        have = have.saturating_add(row.amount.minor());
+        plan.settle = plan.settle.saturating_add(1);
+    }
+    for slot in others(rows) {
+        if have >= need {
+            break;
+        }
+        have = have.saturating_add(slot.balance);
+        plan.shifts.push(empty_into_primary(slot));
+    }
+    Ok(plan)
+}
+
+/// A debit in hashed mode: from the slot that the request hashes to, where that has enough by itself; else as
+/// [`plan_debit`]. Only an account without a floor may skip the sum, so any other takes the gate's way.
+///
+/// # Errors
+/// As [`plan_debit`].
+pub fn plan_hashed_debit(
+    rows: &AccountRows,
+    amount: Amount,
+    request: &RequestId,
+) -> Result<DebitPlan, Short> {
+    let chosen = spread(rows, xxh3_64(request.as_str().as_bytes()));
+    let enough = rows
+        .slot(chosen)
+        .is_some_and(|slot| slot.balance >= amount.minor());
+    if enough && rows.account().floor == 0 {
+        Ok(DebitPlan::direct(chosen))
+    } else {
+        plan_debit(rows, amount)
+    }
+}
+
+/// What there is to tidy; nothing where the account is tidy.
+#[must_use]
+pub fn plan_tidy(rows: &AccountRows) -> TidyPlan {
+    let settle = rows.pending().len().min(TIDY_ROWS);
+    let shifts = match rows.account().debit {
+        DebitMode::Primary => others(rows).map(empty_into_primary).collect(),
+        DebitMode::Hashed => plan_even(rows, settle),
+    };
+    TidyPlan { settle, shifts }
+}
+
+/// Whether [`plan_tidy`] would do anything. Cheap: it plans nothing.
+#[must_use]
+pub fn is_untidy(rows: &AccountRows) -> bool {
+    rows.pending().len() > 0
+        || match rows.account().debit {
+            DebitMode::Primary => others(rows).next().is_some(),
+            DebitMode::Hashed => is_uneven(rows, rows.in_slots(), 0),
+        }
+}
+
+/// One of the slots that are not the gate, or the gate where it is the only one.
+fn spread(rows: &AccountRows, number: u64) -> SlotIndex {
+    let others = rows.account().slots.get().saturating_sub(1);
+    number
+        .checked_rem(u64::from(others))
+        .and_then(|rest| u8::try_from(rest.saturating_add(1)).ok())
+        .and_then(SlotIndex::new)
+        .unwrap_or(SlotIndex::PRIMARY)
+}
+
+fn fits(slot: Option<Slot>, amount: i64) -> bool {
+    slot.and_then(|slot| slot.balance.checked_add(amount).map(|sum| (slot, sum)))
+        .is_some_and(|(slot, sum)| sum <= slot.index.cap())
+}
+
+/// Slots other than 0 that hold money, ascending; those beyond the account's count too.
+fn others(rows: &AccountRows) -> impl Iterator<Item = &Slot> {
+    rows.slots()
+        .iter()
+        .filter(|slot| slot.index != SlotIndex::PRIMARY && slot.balance > 0)
+}
+
+fn empty_into_primary(slot: &Slot) -> Shift {
+    Shift {
+        from: slot.index,
+        to: SlotIndex::PRIMARY,
+        amount: slot.balance,
+    }
+}
+
+/// What each slot gets of `sum`, and what is left over for slot 0.
+fn shares(rows: &AccountRows, sum: i64) -> (i64, i64) {
+    let count = i64::from(rows.account().slots.get());
+    let share = sum.checked_div(count).unwrap_or(0);
+    (share, sum.checked_rem(count).unwrap_or(0))
+}
+
+/// Uneven enough to be worth entries: a slot in use has less than half its share, or one out of use has money.
+fn is_uneven(rows: &AccountRows, sum: i64, settled: i64) -> bool {
+    let (share, _) = shares(rows, sum);
+    let half = share.checked_div(2).unwrap_or(0);
+    rows.slots().iter().any(|slot| {
+        let balance = with_settled(slot, settled);
+        if slot.index.get() < rows.account().slots.get() {
+            balance < half
+        } else {
+            balance > 0
+        }
+    })
+}
+
+fn with_settled(slot: &Slot, settled: i64) -> i64 {
+    if slot.index == SlotIndex::PRIMARY {
+        slot.balance.saturating_add(settled)
+    } else {
+        slot.balance
+    }
+}
+
+/// Evens the slots out, once `settle` pending rows have reached slot 0: from those above their share to those below,
+/// both ascending.
+fn plan_even(rows: &AccountRows, settle: usize) -> Vec<Shift> {
+    let settled = rows
+        .pending()
+        .take(settle)
+        .map(|row| row.amount.minor())
+        .fold(0, i64::saturating_add);
+    let sum = rows.in_slots().saturating_add(settled);
+    if !is_uneven(rows, sum, settled) {
+        return Vec::new();
+    }
+    let (share, rest) = shares(rows, sum);
+    let mut above = Vec::new();
+    let mut below = Vec::new();
+    for slot in rows.slots() {
+        let want = match slot.index.get() {
+            0 => share.saturating_add(rest),
+            index if index < rows.account().slots.get() => share,
+            _ => 0,
+        };
+        let excess = with_settled(slot, settled).saturating_sub(want);
+        match excess {
+            1.. => above.push((slot.index, excess)),
+            0 => {}
+            _ => below.push((slot.index, excess.saturating_neg())),
+        }
+    }
+    pair_off(above, below)
+}
+
+/// Moves what is `above` to where it is `below`; both add up to the same.
+fn pair_off(above: Vec<(SlotIndex, i64)>, below: Vec<(SlotIndex, i64)>) -> Vec<Shift> {
+    let mut shifts = Vec::new();
+    let mut wanting = below.into_iter();
+    let mut want = wanting.next();
+    for (from, mut excess) in above {
+        while excess > 0
+            && let Some((to, lack)) = want
+        {
+            let amount = excess.min(lack);
+            shifts.push(Shift { from, to, amount });
+            excess = excess.saturating_sub(amount);
+            want = match lack.saturating_sub(amount) {
+                0 => wanting.next(),
+                left => Some((to, left)),
+            };
+        }
+    }
+    shifts
+}

@@ -1,0 +1,33 @@
+//! The only place that reads the time of day. Everything that decides is given a [`Timestamp`].
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::account::Timestamp;
+
+/// Where a store's `now` comes from.
+#[derive(Clone, Debug, Default)]
+pub enum Clock {
+    /// The machine's time of day. It may step back: nothing in the ledger orders by time.
+    #[default]
+    System,
+    /// Microseconds that a test sets.
+    Set(Arc<AtomicI64>),
+}
+
+impl Clock {
+    /// The time now, in microseconds since 1970; 0 on a machine whose clock is before that.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "the edge where time enters the ledger")]
+    pub fn now(&self) -> Timestamp {
+        match self {
+            Self::System => {
+                let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                Timestamp(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+            }
+            // A lone value that nothing else is published with.
+            Self::Set(micros) => Timestamp(micros.load(Ordering::Relaxed)),
+        }
+    }
+}
