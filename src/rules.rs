@@ -17,8 +17,13 @@ use crate::params::{Extractor, ParamName};
 use crate::router::Router;
 
 pub mod compile;
+mod folder;
+mod report;
 pub mod watch;
-pub mod wire;
+mod wire;
+
+pub use report::RuleError;
+pub use wire::{MAX_FILE_LEN, Source};
 
 /// The name of a protected resource, as the rule files write it.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -64,7 +69,8 @@ macro_rules! name_type {
 name_type!(Resource);
 name_type!(RuleId);
 
-/// Where in the rule files something was written. `line` and `column` count from 1.
+/// Where in the rule files something was written. `line` and `column` count from 1; both are 0 where the file as a
+/// whole is meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     pub file: Arc<PathBuf>,
@@ -72,8 +78,23 @@ pub struct Place {
     pub column: u32,
 }
 
+impl Place {
+    /// A file as a whole.
+    #[must_use]
+    pub fn whole(file: &Arc<PathBuf>) -> Self {
+        Self {
+            file: Arc::clone(file),
+            line: 0,
+            column: 0,
+        }
+    }
+}
+
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.line == 0 {
+            return self.file.display().fmt(f);
+        }
         write!(f, "{}:{}:{}", self.file.display(), self.line, self.column)
     }
 }
@@ -145,6 +166,15 @@ pub struct Route {
     pub path: String,
     /// One per parameter of the resource, in its order.
     pub extractors: Vec<Extractor>,
+    pub place: Place,
+}
+
+/// `POST /v1/accounts/{accountId}/debits`; `*` for every method.
+impl fmt::Display for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let method = self.method.as_ref().map_or("*", http::Method::as_str);
+        write!(f, "{method} {}", self.path)
+    }
 }
 
 impl Route {

@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::{ArcSwap, Guard};
 
-use super::RuleSet;
-use super::compile::RuleError;
+use super::{RuleError, RuleSet};
 
 /// The rule set in force and how the newest reload went. Readers never wait.
 pub struct RuleStore {
