@@ -7,18 +7,29 @@
 //! code and no metric is named: [`Blocked`] and [`Admission::snapshot`] carry facts, outer layers turn them into both.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 
 use crate::clock::Tick;
-use crate::params::ParamValue;
+use crate::params::{ParamName, ParamValue};
 use crate::rules::{Resource, ResourceRules, RuleId, RuleSet};
 
+use check::Facts;
+use keys::KeyHasher;
+use state::{Binding, KEPT, State};
+
+mod breaker;
+mod check;
+mod flow;
+mod isolation;
+mod keys;
 pub mod layer;
+mod param_flow;
 mod permit;
 mod snapshot;
+mod state;
 
 pub use permit::{Outcome, Permit};
 pub use snapshot::{BreakerPhase, BreakerSnapshot, ResourceSnapshot, RuleSnapshot};
@@ -87,12 +98,14 @@ pub struct Blocked {
     /// What the refusing rule admits per window or at once, burst included; 0 denies everything.
     pub limit: Option<u64>,
     /// The name of the parameter, where the refusing rule reads one.
-    pub param: Option<crate::params::ParamName>,
+    pub param: Option<ParamName>,
 }
 
 /// The state of all rules of the process. Shared by `Arc`.
 #[derive(Debug)]
 pub struct Admission {
+    hasher: KeyHasher,
+    /// Every resource that is installed, or was within the last 60 s.
     resources: Mutex<HashMap<Resource, Arc<Guarded>>>,
     current: ArcSwapOption<Installed>,
 }
@@ -106,14 +119,15 @@ struct Installed {
 
 /// The state of one resource behind its mutex.
 #[derive(Debug, Default)]
-struct Guarded {
-    state: Mutex<State>,
-}
+struct Guarded(Mutex<Inner>);
 
 #[derive(Debug, Default)]
-struct State {
-    in_flight: u32,
-    pass: u64,
+struct Inner {
+    state: State,
+    /// The newest rules of the resource.
+    newest: Option<(Arc<ResourceRules>, Binding)>,
+    /// Since when no installed set has the resource.
+    removed: Option<Tick>,
 }
 
 impl Admission {
@@ -121,6 +135,7 @@ impl Admission {
     #[must_use]
     pub fn new() -> Arc<Self> {
         Arc::new(Self {
+            hasher: KeyHasher::new(),
             resources: Mutex::default(),
             current: ArcSwapOption::empty(),
         })
@@ -129,8 +144,17 @@ impl Admission {
     /// Prepares the state for a set that is about to be published: same ids keep their state, new ids begin empty,
     /// ids that are gone keep theirs for 60 s. Calls that still carry the older set are decided by it meanwhile.
     pub fn install(&self, rules: &Arc<RuleSet>, now: Tick) {
-        let _ = now;
-        let states = rules.resources.iter().map(|each| self.state_of(each)).collect();
+        let mut states = Vec::with_capacity(rules.resources.len());
+        for each in &rules.resources {
+            let guarded = self.guarded(&each.resource);
+            guarded.lock().install(each, now);
+            states.push(guarded);
+        }
+        let mut resources = self.resources.lock().unwrap_or_else(PoisonError::into_inner);
+        resources.retain(|_, guarded| {
+            states.iter().any(|kept| Arc::ptr_eq(kept, guarded)) || guarded.lock().is_kept(now)
+        });
+        drop(resources);
         self.current.store(Some(Arc::new(Installed {
             rules: Arc::clone(rules),
             states,
@@ -141,36 +165,52 @@ impl Admission {
     ///
     /// # Errors
     /// The refusal, if any enforced rule refuses. Nothing was taken then.
+    ///
+    /// # Panics
+    /// If `call.resource` is no index of the call's own set.
     pub fn admit(self: &Arc<Self>, call: &Call, now: Tick) -> Result<Permit, Blocked> {
-        let guarded = self.guarded(call);
-        let mut state = guarded.lock();
-        state.in_flight += 1;
-        state.pass += 1;
-        drop(state);
-        Ok(Permit::new(guarded, now))
+        let rules = call.resource_rules();
+        let facts = Facts::new(rules, &call.values, call.request_hash, &self.hasher);
+        let guarded = self
+            .guarded_by_index(call)
+            .unwrap_or_else(|| self.guarded(&rules.resource));
+        let mut inner = guarded.lock();
+        let Inner { state, newest, .. } = &mut *inner;
+        let holds = match newest {
+            Some((newest, binding)) if Arc::ptr_eq(newest, rules) => state.admit(binding, facts, now),
+            Some(_) | None => {
+                let binding = state.bind(rules, now);
+                state.admit(&binding, facts, now)
+            }
+        };
+        drop(inner);
+        Ok(Permit::new(guarded, holds?, now))
     }
 
-    /// What every installed resource did and does, in the set's order.
+    /// What every resource of the newest set did and does, in the set's order. Forgets what was kept long enough.
     #[must_use]
     pub fn snapshot(&self, now: Tick) -> Vec<ResourceSnapshot> {
-        let _ = now;
-        Vec::new()
+        let current = self.current.load_full();
+        let installed = current
+            .iter()
+            .flat_map(|each| each.rules.resources.iter().zip(&each.states));
+        installed
+            .map(|(rules, guarded)| snapshot::take(&mut guarded.lock(), rules, now))
+            .collect()
     }
 
-    fn guarded(&self, call: &Call) -> Arc<Guarded> {
+    /// The state of the call's resource, if the call carries the newest set: no search by name then.
+    fn guarded_by_index(&self, call: &Call) -> Option<Arc<Guarded>> {
         let current = self.current.load();
-        if let Some(installed) = current.as_ref()
-            && Arc::ptr_eq(&installed.rules, &call.rules)
-            && let Some(found) = installed.states.get(call.resource)
-        {
-            return Arc::clone(found);
-        }
-        self.state_of(call.resource_rules())
+        let installed = current
+            .as_ref()
+            .filter(|each| Arc::ptr_eq(&each.rules, &call.rules))?;
+        installed.states.get(call.resource).map(Arc::clone)
     }
 
-    fn state_of(&self, rules: &ResourceRules) -> Arc<Guarded> {
+    fn guarded(&self, resource: &Resource) -> Arc<Guarded> {
         let mut resources = self.resources.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(resources.entry(rules.resource.clone()).or_default())
+        Arc::clone(resources.entry(resource.clone()).or_default())
     }
 }
 
@@ -189,7 +229,28 @@ impl Call {
 }
 
 impl Guarded {
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A panic under the lock leaves a state that is whole: every method is one complete transition.
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+impl Inner {
+    fn install(&mut self, rules: &Arc<ResourceRules>, now: Tick) {
+        let now = self.state.tick(now);
+        let binding = self.state.install(rules, now);
+        self.newest = Some((Arc::clone(rules), binding));
+        self.removed = None;
+    }
+
+    /// Whether the state of a resource that the newest set lacks must stay.
+    fn is_kept(&mut self, now: Tick) -> bool {
+        let removed = *self.removed.get_or_insert(now);
+        self.state.in_flight > 0 || now.since(removed) < KEPT
+    }
+}
+
+#[cfg(test)]
+mod fixtures;
+#[cfg(test)]
+mod tests;

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::clock::Tick;
-
 use super::Guarded;
+use super::check::Hold;
+use super::state::{Holds, State};
+use crate::clock::{Tick, nanos};
 
 /// How a request ended, as the breakers count it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,17 +23,21 @@ pub enum Outcome {
 #[derive(Debug)]
 #[must_use = "dropping the permit ends the request for every rule"]
 pub struct Permit {
-    state: Arc<Guarded>,
+    resource: Arc<Guarded>,
+    holds: Holds,
     admitted: Tick,
-    reported: bool,
+    finished: Option<Tick>,
+    is_reported: bool,
 }
 
 impl Permit {
-    pub(super) fn new(state: Arc<Guarded>, admitted: Tick) -> Self {
+    pub(super) const fn new(resource: Arc<Guarded>, holds: Holds, admitted: Tick) -> Self {
         Self {
-            state,
+            resource,
+            holds,
             admitted,
-            reported: false,
+            finished: None,
+            is_reported: false,
         }
     }
 
@@ -44,18 +49,68 @@ impl Permit {
 
     /// Tells the breakers the outcome, as soon as it is known. The first report counts, later ones change nothing.
     pub fn report(&mut self, outcome: Outcome, now: Tick) {
-        let _ = (outcome, now);
-        self.reported = true;
+        if std::mem::replace(&mut self.is_reported, true) {
+            return;
+        }
+        self.resource.lock().state.report(&self.holds, outcome, now);
     }
 
     /// The last byte has left at `now`, or the deadline passed: records the response time and gives the permit back.
     pub fn finish(self, now: Tick) {
-        let _ = now;
+        self.resource
+            .lock()
+            .state
+            .record_rt(nanos(now.since(self.admitted)));
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.state.lock().in_flight -= 1;
+        let mut inner = self.resource.lock();
+        if !self.is_reported {
+            // Dropping knows no time; the latest that the state has seen will do.
+            let now = self.finished.unwrap_or(Tick::ZERO);
+            inner.state.report(&self.holds, Outcome::Gone, now);
+        }
+        if let Some(finished) = self.finished {
+            inner.state.record_rt(nanos(finished.since(self.admitted)));
+        }
+        inner.state.release(&self.holds);
+    }
+}
+
+impl State {
+    fn report(&mut self, holds: &Holds, outcome: Outcome, now: Tick) {
+        let now = self.tick(now);
+        self.exceptions += u64::from(outcome == Outcome::Failure);
+        for (serial, hold) in holds {
+            let Hold::Breaker(ticket) = *hold else { continue };
+            let Some(breaker) = self.degrade.held(*serial) else {
+                continue;
+            };
+            match outcome {
+                Outcome::Success => breaker.complete(ticket, false, now),
+                Outcome::Failure => breaker.complete(ticket, true, now),
+                Outcome::Gone => breaker.give_back(ticket, now),
+            }
+        }
+    }
+
+    fn release(&mut self, holds: &Holds) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        for (serial, hold) in holds {
+            match hold {
+                Hold::Place => self
+                    .isolation
+                    .held(*serial)
+                    .into_iter()
+                    .for_each(|places| places.give_back()),
+                Hold::Breaker(_) => {}
+            }
+        }
+    }
+
+    fn record_rt(&mut self, rt: u64) {
+        self.rt = Some(self.rt.map_or(rt, |mean| mean - mean / 16 + rt / 16));
     }
 }

@@ -1,11 +1,13 @@
 //! What admission tells the admin API and the metrics.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::check::Check;
+use super::state::Slots;
+use super::{BlockKind, Inner};
 use crate::clock::Tick;
-use crate::rules::{Mode, Resource, RuleId};
-
-use super::BlockKind;
+use crate::rules::{Mode, Resource, ResourceRules, RuleId};
 
 /// One resource. Counts are totals since the start of the process.
 #[derive(Clone, Debug)]
@@ -14,7 +16,7 @@ pub struct ResourceSnapshot {
     /// Admitted requests.
     pub pass: u64,
     /// Refused requests by check, every check listed, in the order of [`BlockKind::ALL`].
-    pub block: [(BlockKind, u64); 5],
+    pub block: [(BlockKind, u64); BlockKind::ALL.len()],
     /// Outcomes reported as failures.
     pub exceptions: u64,
     /// Moving average of the response time (admission to the last byte), the newest request weighing 1/16.
@@ -61,4 +63,75 @@ pub enum BreakerPhase {
     Closed,
     HalfOpen,
     Open,
+}
+
+/// Looks at one resource, whose newest rules are `rules`.
+pub(super) fn take(inner: &mut Inner, rules: &Arc<ResourceRules>, now: Tick) -> ResourceSnapshot {
+    if inner
+        .newest
+        .as_ref()
+        .is_some_and(|(newest, _)| Arc::ptr_eq(newest, rules))
+    {
+        // Installing again changes nothing but to forget what has been parked for long enough.
+        inner.install(rules, now);
+    }
+    let state = &mut inner.state;
+    let now = state.tick(now);
+    let mut block = BlockKind::ALL.map(|kind| (kind, 0));
+    block
+        .iter_mut()
+        .zip(state.block)
+        .for_each(|((_, to), from)| *to = from);
+    let breakers = state
+        .degrade
+        .bound(&rules.degrade)
+        .map(|(head, slot)| BreakerSnapshot {
+            id: head.id.clone(),
+            mode: head.mode,
+            state: slot.state.phase(now),
+            since: slot.state.since(),
+            trips: slot.state.trips(),
+        });
+    let breakers = breakers.collect();
+    let mut of_rules = plain(&mut state.degrade, &rules.degrade);
+    of_rules.extend(
+        state
+            .param_flow
+            .bound(&rules.param_flow)
+            .map(|(head, slot)| RuleSnapshot {
+                id: head.id.clone(),
+                kind: BlockKind::ParamFlow,
+                mode: head.mode,
+                blocked: slot.blocked,
+                missing: slot.state.missing(),
+                keys: slot.state.tracked(),
+                overflow: slot.state.overflowed(),
+            }),
+    );
+    of_rules.extend(plain(&mut state.flow, &rules.flow));
+    of_rules.extend(plain(&mut state.isolation, &rules.isolation));
+    ResourceSnapshot {
+        resource: rules.resource.clone(),
+        pass: state.pass,
+        block,
+        exceptions: state.exceptions,
+        rt: state.rt.map(Duration::from_nanos),
+        in_flight: state.in_flight,
+        breakers,
+        rules: of_rules,
+    }
+}
+
+/// Rules without a value.
+fn plain<R: Check>(slots: &mut Slots<R::State>, rules: &[R]) -> Vec<RuleSnapshot> {
+    let plain = slots.bound(rules).map(|(head, slot)| RuleSnapshot {
+        id: head.id.clone(),
+        kind: R::KIND,
+        mode: head.mode,
+        blocked: slot.blocked,
+        missing: 0,
+        keys: 0,
+        overflow: 0,
+    });
+    plain.collect()
 }
