@@ -201,6 +201,22 @@ pub struct Account {
     pub debit: DebitMode,
 }
 
+impl Account {
+    /// An ordinary account: active, one slot, no floor, default modes. Change the fields for another.
+    #[must_use]
+    pub const fn new(id: AccountId, currency: Currency) -> Self {
+        Self {
+            id,
+            currency,
+            status: Status::Active,
+            floor: 0,
+            slots: SlotCount::ONE,
+            credit: CreditMode::Slot,
+            debit: DebitMode::Primary,
+        }
+    }
+}
+
 /// One part of a balance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {

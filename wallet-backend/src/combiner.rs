@@ -1,1 +1,419 @@
-//! Lanes and batches.
+//! Lanes and batches: many callers, one writer.
+//!
+//! Every account has a lane, first in first out. A batch waits for nobody: it is whatever queued while the last one
+//! was under way, lanes in turn, so that a hot account delays a cold one by a batch at most. Everything is bounded
+//! ([`Limits`]) and every wait ends ([`ANSWER_WITHIN`]). The combiner owns one named thread with a runtime of its
+//! own, so callers may live on any runtime that has its timers on.
+//!
+//! A caller may go away at any moment: what it sent is decided all the same, and its id tells what became of it.
+//! A panic in the store ends the combiner: who is being decided hears `OutcomeUnknown`, everybody else `Unavailable`.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tokio::sync::{Notify, oneshot, watch};
+use tokio::time::Instant;
+
+use self::in_flight::{Claim, InFlight};
+use self::lanes::{Lanes, Queued};
+use crate::account::{AccountId, RequestId};
+use crate::command::{AccountView, Answer, LedgerError, RequestView, Task};
+use crate::store::{Cursor, EntryPage, Job, Store};
+
+mod in_flight;
+mod lanes;
+
+/// After this long an answer is `OutcomeUnknown`; of a read, `Unavailable`. Far above any healthy batch, and below
+/// the deadlines that callers and proxies usually set.
+pub const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+/// How long a request waits whose id is being decided already; then it is `InProgress`.
+pub const REPEAT_WITHIN: Duration = Duration::from_secs(2);
+
+/// How much may wait.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Jobs in one lane; beyond it `LaneFull`. Some milliseconds of one account's work, so what is refused would
+    /// have waited long anyway.
+    pub lane: usize,
+    /// Jobs in all lanes; beyond it `StoreFull`. Sixteen full lanes, about 30 MB.
+    pub store: usize,
+    /// Jobs in one batch: past this size a sync is no longer what a batch costs.
+    pub batch: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            lane: 4_096,
+            store: 65_536,
+            batch: 8_192,
+        }
+    }
+}
+
+/// What the combiner tells of itself while it works.
+#[derive(Clone, Copy, Debug)]
+pub enum Observed {
+    /// A batch was handed to the store.
+    Batch { jobs: usize },
+    /// The last job of a batch was answered: it is durable. Counted from the handing over.
+    Committed { took: Duration },
+}
+
+type Observer = Box<dyn Fn(Observed) + Send + Sync>;
+
+/// A store with its queue in front.
+pub struct Combiner<S: Store> {
+    shared: Arc<Shared<S>>,
+    /// Turns true, or closes, when the thread is done.
+    done: watch::Receiver<bool>,
+}
+
+struct Shared<S> {
+    store: S,
+    lanes: Lanes,
+    in_flight: InFlight,
+    wake: Notify,
+    phase: AtomicU8,
+    observer: Arc<OnceLock<Observer>>,
+}
+
+// What becomes of a new job. It is taken;
+const OPEN: u8 = 0;
+// refused, while those before it are finished;
+const CLOSING: u8 = 1;
+// refused, for the store panicked.
+const BROKEN: u8 = 2;
+
+const CLOSED: &str = "the wallet is closed";
+const PANICKED: &str = "the store panicked";
+
+impl<S: Store> Combiner<S> {
+    /// Starts the thread. `job` runs beside the batches on it, until the combiner ends: the place for work on a
+    /// timer. It gets a [`Queue`] to work through.
+    ///
+    /// # Errors
+    /// Where the system has no thread left.
+    pub fn start<J, F>(store: S, limits: Limits, job: J) -> io::Result<Self>
+    where
+        J: FnOnce(Queue<S>) -> F + Send + 'static,
+        F: Future<Output = ()>,
+    {
+        let shared = Arc::new(Shared {
+            store,
+            lanes: Lanes::new(limits),
+            in_flight: InFlight::default(),
+            wake: Notify::new(),
+            phase: AtomicU8::new(OPEN),
+            observer: Arc::default(),
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let (finished, done) = watch::channel(false);
+        let queue = Queue(Arc::clone(&shared));
+        std::thread::Builder::new()
+            .name("wallet-ledger".to_owned())
+            .spawn(move || {
+                let shared = Arc::clone(&queue.0);
+                let work = || runtime.block_on(shared.work(job(queue)));
+                if catch_unwind(AssertUnwindSafe(work)).is_err() {
+                    shared.break_off();
+                }
+                // Before whoever closes hears of it, so that the storage is free to be opened again.
+                drop(shared);
+                finished.send_replace(true);
+            })?;
+        Ok(Self { shared, done })
+    }
+
+    /// The queue, without the power to close it.
+    #[must_use]
+    pub fn queue(&self) -> Queue<S> {
+        Queue(Arc::clone(&self.shared))
+    }
+
+    /// Takes no more jobs, finishes those it has, then closes the store. Dropped half-way, it all happens anyway.
+    pub async fn close(&self) {
+        self.shared.stop();
+        let mut done = self.done.clone();
+        // An error is a thread that has gone: done too.
+        drop(done.wait_for(|done| *done).await);
+    }
+}
+
+/// Without [`Combiner::close`], the same happens behind the caller's back.
+impl<S: Store> Drop for Combiner<S> {
+    fn drop(&mut self) {
+        self.shared.stop();
+    }
+}
+
+/// A handle on a combiner's queue and store.
+pub struct Queue<S>(Arc<Shared<S>>);
+
+impl<S: fmt::Debug + Store> fmt::Debug for Combiner<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.shared.fmt(f)
+    }
+}
+
+impl<S: fmt::Debug> fmt::Debug for Queue<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<S> Clone for Queue<S> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<S: Store> Queue<S> {
+    /// Queues a task and waits for its durable answer. Cancelled, the task is decided all the same.
+    ///
+    /// # Errors
+    /// What the ledger answers; `LaneFull`, `StoreFull` or `Unavailable` where the task was not taken; `InProgress`
+    /// after [`REPEAT_WITHIN`] where its id was being decided already; `OutcomeUnknown` after [`ANSWER_WITHIN`].
+    pub async fn submit(&self, task: Task) -> Result<Answer, LedgerError> {
+        self.0.check_open()?;
+        let id = task
+            .request()
+            .map(|request| (task.account().clone(), request.clone()));
+        let claim = id
+            .as_ref()
+            .map(|(account, request)| self.0.in_flight.claim(account, request));
+        let repeated = claim.as_ref().is_some_and(|claim| claim.repeated);
+        let (reply, answer) = oneshot::channel();
+        self.0.lanes.push(Queued { task, reply, claim })?;
+        self.0.wake.notify_one();
+        let within = if repeated { REPEAT_WITHIN } else { ANSWER_WITHIN };
+        match tokio::time::timeout(within, answer).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => Err(unknown("the store stopped before it answered")),
+            Err(_) => match id {
+                Some((account, request)) if repeated => Err(LedgerError::InProgress { account, request }),
+                _ => Err(unknown("no answer came in time")),
+            },
+        }
+    }
+
+    /// The account at one cut.
+    ///
+    /// # Errors
+    /// `AccountNotFound`; `Unavailable` where the store does not answer.
+    pub async fn account(&self, id: &AccountId) -> Result<AccountView, LedgerError> {
+        let view = self.read(self.0.store.account(id)).await?;
+        view.ok_or_else(|| not_found(id))
+    }
+
+    /// At most `limit` entries after `after`.
+    ///
+    /// # Errors
+    /// As [`Queue::account`].
+    pub async fn entries(
+        &self,
+        id: &AccountId,
+        after: &Cursor,
+        limit: usize,
+    ) -> Result<EntryPage, LedgerError> {
+        let page = self.read(self.0.store.entries(id, after, limit)).await?;
+        page.ok_or_else(|| not_found(id))
+    }
+
+    /// What is known of a request id; of an unknown account's, nothing.
+    ///
+    /// # Errors
+    /// `Unavailable` where the store does not answer.
+    pub async fn request(
+        &self,
+        account: &AccountId,
+        request: &RequestId,
+    ) -> Result<RequestView, LedgerError> {
+        // Asked first: an id that is decided in between is found by the read.
+        let in_flight = self.0.in_flight.contains(account, request);
+        let found = self.read(self.0.store.request(account, request)).await?;
+        Ok(match found {
+            None | Some(RequestView::NotFound) if in_flight => RequestView::InProgress,
+            None => RequestView::NotFound,
+            Some(view) => view,
+        })
+    }
+
+    /// Accounts with something to tidy, at most `limit`.
+    #[must_use]
+    pub fn untidy(&self, limit: usize) -> Vec<AccountId> {
+        self.0.store.untidy(limit)
+    }
+
+    /// Jobs that wait for a batch.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        self.0.lanes.queued()
+    }
+
+    /// `Err` with the reason once nothing more can be decided.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub fn health(&self) -> Result<(), LedgerError> {
+        self.0.check_open()?;
+        self.0.store.health()
+    }
+
+    /// Sets who is told of batches; the first one stands. Called on the threads that write and answer: it must be
+    /// quick. Says whether this was the first.
+    pub fn observe(&self, observer: impl Fn(Observed) + Send + Sync + 'static) -> bool {
+        self.0.observer.set(Box::new(observer)).is_ok()
+    }
+
+    async fn read<T>(&self, read: impl Future<Output = Result<T, LedgerError>>) -> Result<T, LedgerError> {
+        if self.0.phase() == BROKEN {
+            return Err(unavailable(PANICKED));
+        }
+        match tokio::time::timeout(ANSWER_WITHIN, read).await {
+            Ok(read) => read,
+            Err(_) => Err(unavailable("the store did not answer in time")),
+        }
+    }
+}
+
+impl<S: Store> Shared<S> {
+    /// The thread's work: batches until closed, and `job` beside them.
+    async fn work(&self, job: impl Future<Output = ()>) {
+        // A job that ends by itself must not end the batches.
+        let for_ever = async {
+            job.await;
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = self.drive() => {}
+            () = for_ever => {}
+        }
+    }
+
+    async fn drive(&self) {
+        loop {
+            let batch = self.lanes.batch();
+            if !batch.is_empty() {
+                self.run(batch).await;
+                // A store that never waits would keep the job beside it from its turn.
+                tokio::task::yield_now().await;
+            } else if self.phase() == OPEN {
+                self.wake.notified().await;
+            } else if self.lanes.close_if_empty(CLOSED) {
+                break;
+            }
+        }
+        self.store.close().await;
+    }
+
+    async fn run(&self, batch: Vec<Queued>) {
+        let jobs = batch.len();
+        if let Some(observer) = self.observer.get() {
+            observer(Observed::Batch { jobs });
+        }
+        let timer = Arc::new(Timer {
+            observer: Arc::clone(&self.observer),
+            started: Instant::now(),
+        });
+        let with_guard = |queued: Queued| {
+            let guard = Guard {
+                _claim: queued.claim,
+                _timer: Arc::clone(&timer),
+            };
+            Job::with(queued.task, queued.reply, Some(Box::new(guard)))
+        };
+        let batch = batch.into_iter().map(with_guard).collect();
+        drop(timer);
+        self.store.run(batch).await;
+    }
+
+    fn phase(&self) -> u8 {
+        self.phase.load(Ordering::Acquire)
+    }
+
+    fn check_open(&self) -> Result<(), LedgerError> {
+        match self.phase() {
+            OPEN => Ok(()),
+            CLOSING => Err(unavailable(CLOSED)),
+            _ => Err(unavailable(PANICKED)),
+        }
+    }
+
+    /// From here on jobs are refused; those in the lanes are finished.
+    fn stop(&self) {
+        // Fails where it was called before, or the store is broken: both stay.
+        let (release, relaxed) = (Ordering::Release, Ordering::Relaxed);
+        if self
+            .phase
+            .compare_exchange(OPEN, CLOSING, release, relaxed)
+            .is_ok()
+        {
+            self.wake.notify_one();
+        }
+    }
+
+    /// After a panic: nothing of what waited was begun.
+    fn break_off(&self) {
+        tracing::error!("{PANICKED}; nothing more is decided");
+        self.phase.store(BROKEN, Ordering::Release);
+        for queued in self.lanes.abort(PANICKED) {
+            drop(queued.claim);
+            drop(queued.reply.send(Err(unavailable(PANICKED))));
+        }
+    }
+}
+
+impl<S: fmt::Debug> fmt::Debug for Shared<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("store", &self.store)
+            .field("queued", &self.lanes.queued())
+            .field("phase", &self.phase)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What every job carries until its answer.
+struct Guard {
+    _claim: Option<Claim>,
+    _timer: Arc<Timer>,
+}
+
+/// Falls with the last guard of a batch.
+struct Timer {
+    observer: Arc<OnceLock<Observer>>,
+    started: Instant,
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        if let Some(observer) = self.observer.get() {
+            let took = self.started.elapsed();
+            observer(Observed::Committed { took });
+        }
+    }
+}
+
+fn not_found(account: &AccountId) -> LedgerError {
+    let account = account.clone();
+    let field = "account_id";
+    LedgerError::AccountNotFound { account, field }
+}
+
+fn unavailable(reason: &str) -> LedgerError {
+    let reason = reason.to_owned();
+    LedgerError::Unavailable { reason }
+}
+
+fn unknown(reason: &str) -> LedgerError {
+    let reason = reason.to_owned();
+    LedgerError::OutcomeUnknown { reason }
+}

@@ -331,6 +331,24 @@ pub struct Changes {
     pub pending_settled: Vec<(AccountId, u64)>,
 }
 
+impl Changes {
+    /// The accounts whose rows change, each once: at most two, the task's own and a transfer's target.
+    #[must_use]
+    pub fn accounts(&self) -> Vec<&AccountId> {
+        let mut ids: Vec<&AccountId> = Vec::with_capacity(2);
+        let opened = self.account.iter().map(|account| &account.id);
+        let entered = self.entries.iter().map(|entry| &entry.account);
+        let added = self.pending_added.iter().map(|(account, _)| account);
+        // What settles has an entry, so it is named already.
+        for id in opened.chain(entered).chain(added) {
+            if !ids.contains(&id) {
+                ids.push(id);
+            }
+        }
+        ids
+    }
+}
+
 impl EntryKind {
     /// The name on the wire.
     #[must_use]

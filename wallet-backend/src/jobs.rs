@@ -1,1 +1,3 @@
-//! Jobs on a timer and on a nudge.
+//! Jobs on a timer. Idempotent: each may run at any time, any number of times, and each can be nudged by hand.
+
+pub mod tidy;

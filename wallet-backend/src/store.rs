@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 use crate::account::{AccountId, Entry, RequestId, SlotIndex};
 use crate::command::{AccountView, Answer, LedgerError, RequestView, Task};
 
+pub mod any;
 pub mod embedded;
 pub mod memory;
 pub mod page;
@@ -144,7 +145,7 @@ pub trait Store: Send + Sync + 'static {
         request: &RequestId,
     ) -> impl Future<Output = Result<Option<RequestView>, LedgerError>> + Send;
 
-    /// Accounts with something to tidy, at most `limit`.
+    /// Accounts with something to tidy, at most `limit`. Takes turns: none is passed over for ever.
     fn untidy(&self, limit: usize) -> Vec<AccountId>;
 
     /// `Err` with the reason once the store has stopped for good.

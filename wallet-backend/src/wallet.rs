@@ -1,5 +1,240 @@
-//! The public API.
+//! The public API. [`Wallet`]'s own text is the list of what it promises.
 
-/// A wallet over a store.
-#[derive(Debug)]
-pub struct Wallet {}
+use std::io;
+use std::sync::Arc;
+
+use crate::account::{Account, AccountId, RequestId};
+use crate::combiner::{Combiner, Limits, Observed, Queue};
+use crate::command::{AccountView, Answer, Command, LedgerError, Operation, Outcome, RequestView, Task};
+use crate::jobs::tidy;
+use crate::money::Amount;
+use crate::store::any::AnyStore;
+use crate::store::memory::Memory;
+use crate::store::{Cursor, EntryPage};
+
+/// The most entries of one statement page.
+pub const MAX_PAGE: usize = 1_000;
+
+/// A ledger, ready for use from any number of tasks, threads and runtimes (with timers on). Clones are one wallet.
+///
+/// What it promises:
+/// - **Once.** A request id of an account has one effect, for ever. The same command again is the same outcome, word
+///   for word; another command under the id is `RequestReused` and names the first field that differs.
+/// - **Whole.** An operation happens with all its legs, or not at all. A refusal changes nothing but its own record.
+/// - **Kept.** Every answer, reads and replays too, waits until all that it saw is durable in the store.
+/// - **Never below.** No slot goes below zero, and what takes money out leaves the floor. `InsufficientFunds` is only
+///   ever said with proof: slots and pending credits together, at one cut.
+/// - **Explained.** The entries of a slot count from 1 without a gap, and each one's `balance_after` is the last
+///   one's plus its own `delta`.
+/// - **Sure.** `Unavailable` means that nothing happened. `OutcomeUnknown` means: send the same id again, or
+///   [`Wallet::abandon`] it. Dropping a call's future takes nothing back.
+/// - **Bounded.** Queues, batches and waits have limits ([`Limits`]); a hot account fills its own lane and delays
+///   another by a batch at most.
+#[derive(Clone, Debug)]
+pub struct Wallet {
+    combiner: Arc<Combiner<AnyStore>>,
+    queue: Queue<AnyStore>,
+}
+
+/// What a request became.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decided {
+    pub outcome: Outcome,
+    /// It was decided earlier, and this is that outcome.
+    pub replayed: bool,
+}
+
+impl Wallet {
+    /// A wallet that keeps nothing beyond the process.
+    ///
+    /// # Errors
+    /// Where the system has no thread left.
+    pub fn memory() -> io::Result<Self> {
+        Self::over(AnyStore::Memory(Memory::default()), Limits::default())
+    }
+
+    /// A wallet over a store that is open already. Pending credits are settled every [`tidy::EVERY`].
+    ///
+    /// # Errors
+    /// Where the system has no thread left.
+    pub fn over(store: AnyStore, limits: Limits) -> io::Result<Self> {
+        let combiner = Combiner::start(store, limits, async |queue| {
+            tidy::run(queue).await;
+        })?;
+        let queue = combiner.queue();
+        let combiner = Arc::new(combiner);
+        Ok(Self { combiner, queue })
+    }
+
+    /// Opens an account. `true` where it is new; the same terms again give it back as it is.
+    ///
+    /// # Errors
+    /// `AccountExists` with other terms, `Invalid` terms, and those of [`Queue::submit`].
+    pub async fn open(&self, account: Account) -> Result<(AccountView, bool), LedgerError> {
+        match self.queue.submit(Task::Open(account)).await? {
+            Answer::Opened { account, created } => Ok((account, created)),
+            Answer::Decided { .. } | Answer::Tidied { .. } => Err(misanswered()),
+        }
+    }
+
+    /// Adds money.
+    ///
+    /// # Errors
+    /// As [`Wallet::run`].
+    pub async fn credit(
+        &self,
+        account: &AccountId,
+        request: &RequestId,
+        amount: Amount,
+        memo: Option<&str>,
+    ) -> Result<Decided, LedgerError> {
+        let memo = memo.map(Into::into);
+        self.run(command(account, request, Operation::Credit { amount, memo }))
+            .await
+    }
+
+    /// Takes money, never below the floor.
+    ///
+    /// # Errors
+    /// As [`Wallet::run`].
+    pub async fn debit(
+        &self,
+        account: &AccountId,
+        request: &RequestId,
+        amount: Amount,
+        memo: Option<&str>,
+    ) -> Result<Decided, LedgerError> {
+        let memo = memo.map(Into::into);
+        self.run(command(account, request, Operation::Debit { amount, memo }))
+            .await
+    }
+
+    /// Moves money from one account to another. The request id is one of `from`'s.
+    ///
+    /// # Errors
+    /// As [`Wallet::run`].
+    pub async fn transfer(
+        &self,
+        from: &AccountId,
+        request: &RequestId,
+        to: &AccountId,
+        amount: Amount,
+        memo: Option<&str>,
+    ) -> Result<Decided, LedgerError> {
+        let (to, memo) = (to.clone(), memo.map(Into::into));
+        self.run(command(from, request, Operation::Transfer { to, amount, memo }))
+            .await
+    }
+
+    /// Runs a command. A refusal for a reason of business is an `Ok` outcome. Cancelled, it is decided all the same.
+    ///
+    /// # Errors
+    /// `Invalid`, `AccountNotFound`, `RequestReused`, and those of [`Queue::submit`].
+    pub async fn run(&self, command: Command) -> Result<Decided, LedgerError> {
+        decided(self.queue.submit(Task::Run(command)).await?)
+    }
+
+    /// Claims an undecided id as refused, or says what it became: afterwards the caller is sure.
+    ///
+    /// # Errors
+    /// `AccountNotFound`, which proves nothing, and those of [`Queue::submit`].
+    pub async fn abandon(&self, account: &AccountId, request: &RequestId) -> Result<Decided, LedgerError> {
+        let (account, request) = (account.clone(), request.clone());
+        let answer = self.queue.submit(Task::Abandon { account, request }).await?;
+        decided(answer)
+    }
+
+    /// The account with its money, at one cut.
+    ///
+    /// # Errors
+    /// `AccountNotFound`, `Unavailable`.
+    pub async fn account(&self, id: &AccountId) -> Result<AccountView, LedgerError> {
+        self.queue.account(id).await
+    }
+
+    /// One page of the statement: at most `limit` (1 to [`MAX_PAGE`]) entries after `after`.
+    ///
+    /// # Errors
+    /// `Invalid` for another limit, `AccountNotFound`, `Unavailable`.
+    pub async fn entries(
+        &self,
+        id: &AccountId,
+        after: &Cursor,
+        limit: usize,
+    ) -> Result<EntryPage, LedgerError> {
+        if !(1..=MAX_PAGE).contains(&limit) {
+            let reason = format!("must be 1 to {MAX_PAGE}");
+            return Err(LedgerError::Invalid {
+                field: "limit",
+                reason,
+            });
+        }
+        self.queue.entries(id, after, limit).await
+    }
+
+    /// What is known of a request id. `NotFound` is not yet decided HERE: only the same id may be sent again.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn request(
+        &self,
+        account: &AccountId,
+        request: &RequestId,
+    ) -> Result<RequestView, LedgerError> {
+        self.queue.request(account, request).await
+    }
+
+    /// Does now what is done every [`tidy::EVERY`] anyway; says how many accounts it went through.
+    ///
+    /// # Errors
+    /// `Unavailable`, `OutcomeUnknown`.
+    pub async fn tidy_once(&self) -> Result<usize, LedgerError> {
+        tidy::once(&self.queue).await
+    }
+
+    /// Sets who is told of batches and commits. The first one stands; says whether this is it.
+    pub fn observe(&self, observer: impl Fn(Observed) + Send + Sync + 'static) -> bool {
+        self.queue.observe(observer)
+    }
+
+    /// Commands that wait for a batch.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        self.queue.queued()
+    }
+
+    /// `Err` with the reason once nothing more can be decided.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub fn health(&self) -> Result<(), LedgerError> {
+        self.queue.health()
+    }
+
+    /// Takes no more commands, finishes those it has, makes everything durable and gives the storage free. For every
+    /// clone. Without it the same happens behind the back of whoever drops the last one.
+    pub async fn close(&self) {
+        self.combiner.close().await;
+    }
+}
+
+fn command(account: &AccountId, request: &RequestId, operation: Operation) -> Command {
+    Command {
+        account: account.clone(),
+        request: request.clone(),
+        operation,
+    }
+}
+
+fn decided(answer: Answer) -> Result<Decided, LedgerError> {
+    match answer {
+        Answer::Decided { outcome, replayed } => Ok(Decided { outcome, replayed }),
+        Answer::Opened { .. } | Answer::Tidied { .. } => Err(misanswered()),
+    }
+}
+
+/// A store that answers another task than it was given: what it did is anybody's guess.
+fn misanswered() -> LedgerError {
+    let reason = "the store answered another task".to_owned();
+    LedgerError::OutcomeUnknown { reason }
+}

@@ -1,0 +1,65 @@
+//! Every store there is, as one type: the wallet is not generic, and its users need not be.
+
+use crate::account::{AccountId, RequestId};
+use crate::command::{AccountView, LedgerError, RequestView};
+use crate::store::memory::Memory;
+use crate::store::{Cursor, EntryPage, Job, Store};
+
+/// One of the stores.
+#[derive(Debug)]
+pub enum AnyStore {
+    Memory(Memory),
+}
+
+impl Store for AnyStore {
+    async fn run(&self, batch: Vec<Job>) {
+        match self {
+            Self::Memory(store) => store.run(batch).await,
+        }
+    }
+
+    async fn account(&self, id: &AccountId) -> Result<Option<AccountView>, LedgerError> {
+        match self {
+            Self::Memory(store) => store.account(id).await,
+        }
+    }
+
+    async fn entries(
+        &self,
+        id: &AccountId,
+        after: &Cursor,
+        limit: usize,
+    ) -> Result<Option<EntryPage>, LedgerError> {
+        match self {
+            Self::Memory(store) => store.entries(id, after, limit).await,
+        }
+    }
+
+    async fn request(
+        &self,
+        account: &AccountId,
+        request: &RequestId,
+    ) -> Result<Option<RequestView>, LedgerError> {
+        match self {
+            Self::Memory(store) => store.request(account, request).await,
+        }
+    }
+
+    fn untidy(&self, limit: usize) -> Vec<AccountId> {
+        match self {
+            Self::Memory(store) => store.untidy(limit),
+        }
+    }
+
+    fn health(&self) -> Result<(), LedgerError> {
+        match self {
+            Self::Memory(store) => store.health(),
+        }
+    }
+
+    async fn close(&self) {
+        match self {
+            Self::Memory(store) => store.close().await,
+        }
+    }
+}
