@@ -285,3 +285,52 @@ fn the_same_texts_have_the_same_hash_and_others_another() {
         content_hash(&[source("a", "c")])
     );
 }
+
+#[test]
+fn the_shipped_rules_hold_for_every_money_route_of_the_wallet() {
+    let set = load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("rules")).unwrap();
+    let takes = [
+        "/v1/accounts/a/debits",
+        "/v1/accounts/a/holds",
+        "/v1/transfers",
+        "/v1/reversals",
+        "/v1/batches",
+    ];
+    for path in takes {
+        let (resource, _) = set.find(&Method::POST, path).unwrap();
+        assert_eq!(resource.resource.as_str(), "takeMoney", "{path}");
+    }
+    let (take, _) = set.find(&Method::POST, takes[0]).unwrap();
+    let hot = &take.param_flow[0];
+    assert_eq!(
+        (hot.head.id.as_str(), hot.count, hot.window),
+        ("hot-account", 100, Duration::from_secs(1))
+    );
+    assert_eq!(
+        (take.isolation[0].max_concurrent, take.flow[0].count),
+        (50, 5_000)
+    );
+    assert_eq!(
+        (take.degrade[0].trip, take.degrade[0].min_requests),
+        (Trip::ExceptionRatio(0.3), 20)
+    );
+    for (method, path) in [
+        (Method::POST, "/v1/accounts"),
+        (Method::GET, "/v1/accounts"),
+        (Method::GET, "/v1/accounts/a"),
+        (Method::PATCH, "/v1/accounts/a"),
+        (Method::POST, "/v1/accounts/a/credits"),
+        (Method::POST, "/v1/accounts/a/holds/h/capture"),
+        (Method::POST, "/v1/accounts/a/holds/h/release"),
+        (Method::GET, "/v1/accounts/a/holds/h"),
+        (Method::GET, "/v1/accounts/a/entries"),
+        (Method::GET, "/v1/requests/a/r"),
+        (Method::POST, "/v1/requests/a/r/abandon"),
+    ] {
+        assert!(
+            set.find(&method, path)
+                .is_some_and(|(found, _)| found.resource.as_str() != "takeMoney"),
+            "{path}"
+        );
+    }
+}
