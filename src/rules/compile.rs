@@ -29,19 +29,8 @@ mod routes;
 /// # Errors
 /// Everything that is wrong with them, at least one error per bad file, in file order.
 pub fn load(dir: &Path) -> Result<RuleSet, Vec<RuleError>> {
-    match folder::read(dir) {
-        Ok(sources) => compile(dir, &sources),
-        Err(error) => Err(vec![unreadable(dir, &error)]),
-    }
-}
-
-/// The error of a folder that cannot be read.
-pub(super) fn unreadable(dir: &Path, error: &std::io::Error) -> RuleError {
-    let place = Place::whole(&Arc::new(dir.to_path_buf()));
-    RuleError {
-        place,
-        message: format!("cannot read the rules: {error}"),
-    }
+    let sources = folder::read(dir).map_err(|error| vec![error])?;
+    compile(dir, &sources)
 }
 
 /// Checks the files of a folder, given in name order. Pure; `dir` is only named in errors about the whole set.

@@ -3,21 +3,24 @@
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
+use std::sync::Arc;
 
+use super::Place;
+use super::report::RuleError;
 use super::wire::{MAX_FILE_LEN, Source};
 
 /// The most rule files in one folder.
-pub(super) const MAX_FILES: usize = 1_000;
+const MAX_FILES: usize = 1_000;
 
 /// Every rule file directly in `dir`, in name order: `*.yaml`, `*.yml`, `*.json`, no dot files. Links are followed, so
 /// that Kubernetes' `rules.yaml -> ..data/rules.yaml` is read. A file that is gone by the time it is read is not there.
 ///
 /// # Errors
-/// When the folder or a file in it cannot be read, or holds more than [`MAX_FILES`].
-pub(super) fn read(dir: &Path) -> io::Result<Vec<Source>> {
+/// When the folder or a file in it cannot be read, or there are more than [`MAX_FILES`].
+pub(super) fn read(dir: &Path) -> Result<Vec<Source>, RuleError> {
     let mut sources = Vec::new();
-    for entry in fs::read_dir(dir)? {
-        let path = entry?.path();
+    for entry in fs::read_dir(dir).map_err(|error| unreadable(dir, &error))? {
+        let path = entry.map_err(|error| unreadable(dir, &error))?.path();
         if !is_rule_file(&path) {
             continue;
         }
@@ -25,15 +28,10 @@ pub(super) fn read(dir: &Path) -> io::Result<Vec<Source>> {
             Ok(Some(bytes)) => sources.push(Source { path, bytes }),
             Ok(None) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => {
-                return Err(io::Error::new(
-                    error.kind(),
-                    format!("{}: {error}", path.display()),
-                ));
-            }
+            Err(error) => return Err(unreadable(&path, &error)),
         }
         if sources.len() > MAX_FILES {
-            return Err(io::Error::other(format!("more than {MAX_FILES} rule files")));
+            return Err(whole(dir, format!("more than {MAX_FILES} rule files")));
         }
     }
     sources.sort_by(|a, b| a.path.cmp(&b.path));
@@ -59,4 +57,70 @@ fn read_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(most).read_to_end(&mut bytes)?;
     Ok(Some(bytes))
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> RuleError {
+    whole(path, format!("cannot be read: {error}"))
+}
+
+fn whole(path: &Path, message: String) -> RuleError {
+    RuleError {
+        place: Place::whole(&Arc::new(path.to_path_buf())),
+        message,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_rule_files_directly_in_the_folder_are_read_in_name_order() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in [
+            "b.yaml",
+            "a.yml",
+            "c.json",
+            ".hidden.yaml",
+            "d.yaml~",
+            "README.md",
+            "yaml",
+        ] {
+            fs::write(dir.path().join(name), name).unwrap();
+        }
+        fs::create_dir(dir.path().join("e.yaml")).unwrap();
+        fs::write(dir.path().join("e.yaml/inner.yaml"), "x").unwrap();
+        let read = read(dir.path()).unwrap();
+        let names: Vec<&str> = read
+            .iter()
+            .map(|s| s.path.file_name().unwrap().to_str().unwrap())
+            .collect();
+        assert_eq!(names, ["a.yml", "b.yaml", "c.json"]);
+    }
+
+    #[test]
+    fn a_mounted_config_map_is_read_once_through_its_links() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("..ts1")).unwrap();
+        fs::write(dir.path().join("..ts1/rules.yaml"), "x").unwrap();
+        std::os::unix::fs::symlink("..ts1", dir.path().join("..data")).unwrap();
+        std::os::unix::fs::symlink("..data/rules.yaml", dir.path().join("rules.yaml")).unwrap();
+        let read = read(dir.path()).unwrap();
+        assert_eq!(
+            read,
+            [Source {
+                path: dir.path().join("rules.yaml"),
+                bytes: b"x".to_vec()
+            }]
+        );
+    }
+
+    #[test]
+    fn a_dangling_link_is_not_there_and_a_missing_folder_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("nowhere", dir.path().join("a.yaml")).unwrap();
+        assert_eq!(read(dir.path()).unwrap(), []);
+        let error = read(&dir.path().join("nowhere")).unwrap_err().to_string();
+        assert!(error.contains("nowhere: cannot be read: "), "{error}");
+    }
 }
