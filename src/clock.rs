@@ -73,3 +73,16 @@ impl Clock {
         Tick(nanos(self.start.elapsed()))
     }
 }
+
+/// The wall clock's time, RFC 3339 in UTC with microseconds. For people to read: it may jump.
+#[must_use]
+pub fn wall_time() -> String {
+    wall_time_before(Duration::ZERO)
+}
+
+/// The wall clock's time `ago` before now, as [`wall_time`] writes it.
+#[must_use]
+pub fn wall_time_before(ago: Duration) -> String {
+    let now = jiff::Timestamp::now();
+    format!("{:.6}", now.saturating_sub(ago).unwrap_or(now))
+}

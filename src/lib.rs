@@ -5,6 +5,8 @@
 //! the upstream or to the bundled wallet. The rules are typed values ([`rules`]) that a watcher swaps whole.
 
 pub mod clock;
+pub mod lifecycle;
+pub mod tasks;
 
 pub mod params;
 pub mod router;
@@ -22,6 +24,7 @@ pub mod admin;
 pub mod telemetry;
 
 pub mod config;
+pub mod run;
 
 pub mod check;
 pub mod healthcheck;

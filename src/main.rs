@@ -1,3 +1,54 @@
-//! The `sluice` command.
+//! The `sluice` command: arguments in, exit code out.
 
-fn main() {}
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use clap::Parser;
+use sluice::config::{Args, Command, Config, RunArgs};
+use sluice::{healthcheck, load, run, telemetry};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let Args { command, run } = Args::parse();
+    let done = match command {
+        None => serve(run),
+        Some(Command::Run(args)) => serve(*args),
+        Some(Command::Load(args)) => {
+            block_on(async move { print(&serde_json::to_string(&load::run(&args).await?)?) })
+        }
+        Some(Command::Healthcheck(args)) => block_on(async move { Ok(healthcheck::run(&args).await?) }),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("sluice: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve(args: RunArgs) -> anyhow::Result<()> {
+    telemetry::init_log();
+    let config = Config::load(args)?;
+    block_on(async move {
+        // A closed stdout is no reason to stop serving.
+        run::run(config, |line| drop(print(line))).await?;
+        Ok(())
+    })
+}
+
+fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(work)
+}
+
+fn print(line: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout();
+    writeln!(out, "{line}")?;
+    out.flush()?;
+    Ok(())
+}

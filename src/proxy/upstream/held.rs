@@ -1,0 +1,65 @@
+//! What a request holds while the upstream works on it: its permit, and how long it may.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use tokio::time::Instant;
+
+use crate::admission::{Outcome, Permit};
+use crate::proxy::Worker;
+use crate::rules::ResourceRules;
+
+/// A request's permit and its limits. Dropped, the permit falls, unreported as [`Outcome::Gone`].
+#[derive(Debug)]
+pub(in crate::proxy) struct Held {
+    /// `None` if no resource matched.
+    pub(super) permit: Option<Permit>,
+    pub(super) resource: Option<Arc<ResourceRules>>,
+    /// Whether the request may move money, and is therefore finished even if nobody waits for it.
+    pub(super) write: bool,
+    /// When the client gets no more of the answer.
+    pub(super) deadline: Instant,
+    /// When the permit of a write falls although the upstream still works on it.
+    pub(super) abandon_at: Instant,
+    pub(super) worker: Worker,
+}
+
+impl Held {
+    /// Tells the breakers how the request ended. The first report counts.
+    pub(super) fn report(&mut self, outcome: Outcome) {
+        if let Some(permit) = &mut self.permit {
+            permit.report(outcome, self.worker.proxy().telemetry.clock.now());
+        }
+    }
+
+    /// The head of the answer is here: one of the resource's `errorStatuses` is a failure already. Success is known
+    /// only with the end of the body.
+    pub(super) fn head(&mut self, status: StatusCode) {
+        if self
+            .resource
+            .as_ref()
+            .is_some_and(|resource| resource.error_statuses.contains(&status))
+        {
+            self.report(Outcome::Failure);
+        }
+    }
+
+    /// The answer has ended well.
+    pub(super) fn finish(mut self) {
+        self.report(Outcome::Success);
+        self.end();
+    }
+
+    /// The permit falls, with the response time up to now.
+    pub(super) fn end(self) {
+        if let Some(permit) = self.permit {
+            permit.finish(self.worker.proxy().telemetry.clock.now());
+        }
+    }
+
+    /// The upstream still works on a write whose time is up: the permit falls, and it is counted that the upstream may
+    /// now see more than the cap.
+    pub(super) fn abandon(self) {
+        self.worker.proxy().telemetry.metrics.abandoned.inc();
+    }
+}

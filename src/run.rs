@@ -1,0 +1,217 @@
+//! `sluice run`: puts the parts together, serves until told to leave, takes them apart again.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::admin::Admin;
+use crate::admission::Admission;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::lifecycle::Lifecycle;
+use crate::proxy::Proxy;
+use crate::proxy::upstream::Destination;
+use crate::rules::RuleError;
+use crate::rules::watch::{WatchOptions, Watcher};
+use crate::server::drain::{DrainOptions, drain};
+use crate::server::{Server, ServerOptions};
+use crate::tasks::Tasks;
+use crate::telemetry::Telemetry;
+use crate::telemetry::access::{AccessLog, Writer};
+
+/// What keeps the sidecar from starting. Each message says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("the rules cannot be used; mend them (`sluice check` lists what is wrong):\n{}", lines(.0))]
+    Rules(Vec<RuleError>),
+    #[error("cannot listen on {address} ({flag}): {source}{}", hint(.source))]
+    Listen {
+        address: SocketAddr,
+        flag: &'static str,
+        source: io::Error,
+    },
+    #[error("give --upstream http://host:port or unix:/path")]
+    NoUpstream,
+    #[error("the access log cannot be opened: {0}")]
+    AccessLog(#[source] io::Error),
+    #[error("signals cannot be received: {0}")]
+    Signals(#[source] io::Error),
+}
+
+fn lines(errors: &[RuleError]) -> String {
+    errors
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    if error.kind() == io::ErrorKind::AddrInUse {
+        ": stop what listens there, or choose another address (port 0 takes a free one)"
+    } else {
+        ""
+    }
+}
+
+/// Everything that runs.
+struct Running {
+    proxy: Arc<Proxy>,
+    server: Server,
+    admin: Admin,
+    watcher: Watcher,
+    log_writer: Writer,
+}
+
+/// Runs the sidecar until a signal ends it. `say` gets one line per address, then two lines to try.
+///
+/// # Errors
+/// What keeps it from starting. Once it serves, it ends well.
+pub async fn run(config: Config, mut say: impl FnMut(&str)) -> Result<(), StartError> {
+    let mut signals = Signals::new().map_err(StartError::Signals)?;
+    let options = DrainOptions {
+        accept_grace: config.accept_grace,
+        drain_timeout: config.drain_timeout,
+    };
+    let running = start(config)?;
+    announce(&running, &mut say);
+    signals.leave(|| running.watcher.reload_now()).await;
+    tracing::info!("leaving: not ready any more, finishing what is in flight");
+    let left = drain(&running.proxy, options, signals.again()).await;
+    if left > 0 {
+        tracing::warn!(left, "stopped hard: connections and exchanges were dropped");
+    }
+    stop(running);
+    Ok(())
+}
+
+fn start(config: Config) -> Result<Running, StartError> {
+    let clock = Clock::start();
+    let (access, log_writer) =
+        AccessLog::open(&config.access_log, config.access_log_sample).map_err(StartError::AccessLog)?;
+    let admission = Admission::new();
+    let watcher = {
+        let admission = Arc::clone(&admission);
+        let options = WatchOptions {
+            dir: config.rules.clone(),
+            data: Some(config.data.clone()),
+        };
+        let on_swap = Box::new(move |rules: &Arc<_>| admission.install(rules, clock.now()));
+        Watcher::start(options, on_swap).map_err(StartError::Rules)?
+    };
+    let destination = match &config.upstream {
+        Some(address) => Destination::from(address),
+        None => return Err(StartError::NoUpstream),
+    };
+    let proxy = Arc::new(Proxy {
+        store: Arc::clone(watcher.store()),
+        admission,
+        telemetry: Telemetry::new(access, clock),
+        lifecycle: Lifecycle::default(),
+        destination,
+        authorization: config.upstream_authorization.clone(),
+        exchanges: Tasks::new(),
+    });
+    let admin = Admin::start(&proxy, config.admin, config.status, config.admin_tokens.clone()).map_err(
+        |(address, source)| {
+            let flag = if address == config.admin {
+                "--admin"
+            } else {
+                "--status"
+            };
+            StartError::Listen {
+                address,
+                flag,
+                source,
+            }
+        },
+    )?;
+    let server = Server::start(&server_options(&config), &proxy).map_err(|source| StartError::Listen {
+        address: config.listen,
+        flag: "--listen",
+        source,
+    })?;
+    Ok(Running {
+        proxy,
+        server,
+        admin,
+        watcher,
+        log_writer,
+    })
+}
+
+fn server_options(config: &Config) -> ServerOptions {
+    ServerOptions {
+        listen: config.listen,
+        workers: config.workers,
+        max_connections: config.max_connections,
+        header_timeout: config.header_timeout,
+        half_close: config.half_close,
+    }
+}
+
+fn announce(running: &Running, say: &mut impl FnMut(&str)) {
+    let address = running.server.address();
+    say(&format!("listening on http://{address}"));
+    say(&format!("admin on http://{}", running.admin.address()));
+    if let Some(status) = running.admin.status() {
+        say(&format!("status on http://{status}"));
+    }
+    say("try:");
+    say(&format!("  curl -i http://{address}/v1/accounts"));
+    say(&format!(
+        "  curl http://{}/api/resources",
+        running.admin.address()
+    ));
+}
+
+fn stop(running: Running) {
+    let Running {
+        proxy,
+        server,
+        admin,
+        watcher,
+        log_writer,
+    } = running;
+    drop(watcher);
+    server.join();
+    admin.join();
+    // The access log ends with the last holder of the proxy, and its writer with the log.
+    drop(proxy);
+    log_writer.join();
+}
+
+/// The signals that matter.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits for SIGTERM or SIGINT; SIGHUP meanwhile calls `reload`.
+    async fn leave(&mut self, reload: impl Fn()) {
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return,
+                _ = self.interrupt.recv() => return,
+                _ = self.hang_up.recv() => reload(),
+            }
+        }
+    }
+
+    /// Waits for another SIGTERM or SIGINT.
+    async fn again(&mut self) {
+        self.leave(|| {}).await;
+    }
+}
