@@ -193,6 +193,13 @@ impl RuleSet {
         let resource = self.resources.get(found.resource)?;
         Some((resource, resource.routes.get(found.route)?))
     }
+
+    /// How many rules of every kind there are.
+    #[must_use]
+    pub fn rule_count(&self) -> usize {
+        let of = |r: &ResourceRules| r.param_flow.len() + r.flow.len() + r.isolation.len() + r.degrade.len();
+        self.resources.iter().map(|resource| of(resource)).sum()
+    }
 }
 
 /// What happens to a request that lacks a parameter which a rule needs.

@@ -262,12 +262,16 @@ fn with_resource<'n>(
     report: &mut Report,
     add: impl FnOnce(&Fields<'n>, &mut ResourceRules, &mut Report) -> Option<()>,
 ) {
+    let mark = report.mark();
     let Some(fields) = Fields::new(node, schema, report) else {
         return;
     };
     let found = fields.must("resource", report, |node, report| names.find(node, report));
     if let Some(resource) = found.and_then(|at| resources.get_mut(at)) {
         add(&fields, resource, report);
+    }
+    if let Some(Value::Scalar(_, id)) = fields.get("id").map(|node| &node.value) {
+        report.in_rule(mark, id);
     }
 }
 

@@ -35,6 +35,18 @@ impl Report {
         self.errors.push(error);
     }
 
+    /// How many errors there are by now, for [`Report::in_rule`].
+    pub(super) fn mark(&self) -> usize {
+        self.errors.len()
+    }
+
+    /// Names the rule in every error noted since `mark`.
+    pub(super) fn in_rule(&mut self, mark: usize, id: &str) {
+        for error in self.errors.iter_mut().skip(mark) {
+            error.message = format!("rule `{id}`: {}", error.message);
+        }
+    }
+
     pub(super) fn is_clean(&self) -> bool {
         self.errors.is_empty()
     }

@@ -63,7 +63,7 @@ fn by_index(node: &Node, resource: &ResourceRules, report: &mut Report) -> Optio
             let resource = &resource.resource;
             report.refuse(
                 &node.place,
-                format!("resource `{resource}` has {count} parameters, counted from 0"),
+                format!("resource `{resource}` has no parameter {node}: it has {count}, counted from 0"),
             )
         }
     }

@@ -334,3 +334,24 @@ fn the_shipped_rules_hold_for_every_money_route_of_the_wallet() {
         );
     }
 }
+
+#[test]
+fn a_file_cut_off_anywhere_is_judged_without_a_panic() {
+    let whole = include_str!("../../../tests/rules/valid/every-field.yaml");
+    assert!(set(&[("a.yaml", whole)]).is_ok());
+    for (end, _) in whole.char_indices().step_by(7) {
+        set(&[("a.yaml", &whole[..end])]).ok();
+    }
+}
+
+#[test]
+fn an_error_in_a_rule_names_it() {
+    let errors = one("flow: [ { id: total, resource: debit, count: -1, cuont: 1 } ]").unwrap_err();
+    assert_eq!(
+        errors,
+        [
+            "rules/a.yaml:6:46: rule `total`: `-1` is negative",
+            "rules/a.yaml:6:50: rule `total`: `cuont` is not a key of a flow rule, did you mean `count`?",
+        ]
+    );
+}

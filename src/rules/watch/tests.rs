@@ -65,7 +65,6 @@ fn edits_renames_and_re_creations_are_followed() {
         assert_eq!(following.next(), 4, "deleted and made anew");
         fs::write(&file, rules(5)).unwrap();
         assert_eq!(following.next(), 5, "and edited after that");
-        assert_eq!(following.watcher.store().snapshot().generation, 5);
     }
 }
 
