@@ -16,7 +16,7 @@ const OVERFLOW_WINDOWS: usize = 4096;
 const SHARD_VALUES: usize = 64;
 const MAX_SHARDS: usize = 1 << 16;
 /// Shards searched for idle entries by one request that brings new values to a full table.
-const SWEEPS: usize = 4;
+const SWEEPS: usize = 2;
 
 /// A value's identity in every table of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +106,15 @@ pub(super) enum Entry<'a, V> {
     Shared(&'a mut Shared<V>),
 }
 
+/// Who gets an entry of its own.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Room {
+    /// Anybody, up to this many values in all.
+    Within(usize),
+    /// A value with a count of its own: always, and whatever others used in an overflow window is none of its concern.
+    Reserved,
+}
+
 /// The use of every value of one rule.
 #[derive(Debug)]
 pub(super) struct Table<V> {
@@ -175,20 +184,23 @@ impl<V: Clone + Default> Table<V> {
         }
     }
 
-    /// The value's entry, made if there is room under `max_keys`, else its overflow window. Evicts nothing.
+    /// The value's entry, made if there is room, else its overflow window. Evicts nothing.
     ///
     /// A value that leaves an overflow window takes a copy of it along, so that what it used there stays used.
-    pub(super) fn place(&mut self, key: Key, max_keys: usize) -> Entry<'_, V> {
+    pub(super) fn place(&mut self, key: Key, room: Room) -> Entry<'_, V> {
         let index = self.shard_of(key);
         if !self.tracks(key) {
-            if self.len >= max_keys {
-                self.overflowed += 1;
-                return Entry::Shared(self.overflow_window(key));
-            }
-            let used = self
-                .overflow
-                .get(overflow_of(key))
-                .map(|shared| shared.used.clone());
+            let used = match room {
+                Room::Within(max_keys) if self.len >= max_keys => {
+                    self.overflowed += 1;
+                    return Entry::Shared(self.overflow_window(key));
+                }
+                Room::Within(_) => self
+                    .overflow
+                    .get(overflow_of(key))
+                    .map(|shared| shared.used.clone()),
+                Room::Reserved => None,
+            };
             if let Some(shard) = self.shards.get_mut(index) {
                 shard.insert(key, used.unwrap_or_default());
                 self.len += 1;

@@ -105,3 +105,6 @@ where
         )
     }
 }
+
+#[cfg(test)]
+mod tests;

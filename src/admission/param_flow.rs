@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use super::BlockKind;
 use super::check::{Check, Facts, Hold, Refusal, Weight, is_selected};
-use super::keys::{Entry, Key, Table};
+use super::keys::{Entry, Key, Room, Table};
 use crate::bucket::{Bucket, Refill};
 use crate::clock::Tick;
 use crate::rules::{OnMissingParam, ParamFlowRule, RuleHead, Shaping};
@@ -224,8 +224,8 @@ fn evaluate<M: Meter>(
     for each in weights {
         let item = rule.item(each);
         let terms = item.map_or(common, |count| M::terms(rule, count));
-        let max_keys = if item.is_some() { usize::MAX } else { rule.max_keys };
-        let checked = match table.place(each.key, max_keys) {
+        let room = item.map_or(Room::Within(rule.max_keys), |_| Room::Reserved);
+        let checked = match table.place(each.key, room) {
             Entry::Own(used) => used.check(terms, each.weight, now),
             Entry::Shared(shared) => {
                 is_shared = true;

@@ -359,6 +359,3 @@ fn selected<'r, R: Check>(
     let pairs = rules.iter().zip(bound.iter().copied());
     pairs.filter(move |(rule, _)| rule.head().mode == mode && rule.selects(facts))
 }
-
-#[cfg(test)]
-mod tests;

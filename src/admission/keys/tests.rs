@@ -1,1 +1,138 @@
+use std::collections::HashSet;
+use std::time::Duration;
 
+use super::*;
+use crate::clock::Tick;
+use crate::window::{Rate, Window};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn ms(millis: u64) -> Tick {
+    Tick::from_millis(millis)
+}
+
+/// Takes 1 of `key`, as param flow does; whether it passed.
+fn admit(table: &mut Table<Window>, key: Key, rate: Rate, max_keys: usize, now: Tick) -> bool {
+    table.make_room([key].into_iter(), max_keys, |used| used.is_idle(rate, now));
+    let used = match table.place(key, Room::Within(max_keys)) {
+        Entry::Own(used) => used,
+        Entry::Shared(shared) => &mut shared.used,
+    };
+    let passed = used.check(rate, 1, now).is_ok();
+    if passed {
+        used.take(rate, 1, now);
+    }
+    passed
+}
+
+#[test]
+fn the_same_text_has_the_same_key_in_one_process_and_another_key_in_another() {
+    let (one, other) = (KeyHasher::new(), KeyHasher::new());
+    assert_eq!(one.key("alice"), one.key("alice"));
+    assert_ne!(one.key("alice"), other.key("alice"));
+    assert_ne!(one.key("00123"), one.key("123"));
+}
+
+#[test]
+fn keys_spread_over_the_overflow_windows() {
+    let hasher = KeyHasher::new();
+    let windows: HashSet<usize> = (0..40_960)
+        .map(|n| overflow_of(hasher.key(&n.to_string())))
+        .collect();
+    assert!(windows.len() > 4_000, "{}", windows.len());
+}
+
+#[test]
+fn a_million_distinct_values_stay_within_the_cap() {
+    let (hasher, rate, cap) = (KeyHasher::new(), Rate::new(1, 0, 60 * SECOND), 10_000);
+    let mut table = Table::new(cap);
+    for n in 0..1_000_000_u64 {
+        admit(
+            &mut table,
+            hasher.key(&n.to_string()),
+            rate,
+            cap,
+            Tick::from_nanos(n),
+        );
+        assert!(table.len() <= cap);
+    }
+    assert_eq!(table.len(), cap);
+    assert_eq!(table.overflowed(), 990_000);
+    let capacity: usize = table.shards.iter().map(Shard::capacity).sum();
+    assert!(capacity < 4 * cap, "{capacity}");
+}
+
+#[test]
+fn a_table_grows_in_small_steps() {
+    let (hasher, rate) = (KeyHasher::new(), Rate::new(1, 0, 60 * SECOND));
+    let mut table = Table::new(1_000_000);
+    for n in 0..200_000_u64 {
+        admit(&mut table, hasher.key(&n.to_string()), rate, 1_000_000, ms(0));
+    }
+    let largest = table.shards.iter().map(HashMap::len).max();
+    assert!(
+        largest < Some(100),
+        "one insertion moves at most a shard: {largest:?}"
+    );
+}
+
+#[test]
+fn idle_values_make_room_for_new_ones() {
+    let (hasher, rate, cap) = (KeyHasher::new(), Rate::new(1, 0, SECOND), 1_000);
+    let mut table = Table::new(cap);
+    for n in 0..50_000_u64 {
+        // 900 of these fall into one window.
+        assert!(admit(
+            &mut table,
+            hasher.key(&n.to_string()),
+            rate,
+            cap,
+            Tick::from_nanos(n * 1_111_111)
+        ));
+    }
+    assert!(table.len() <= cap);
+}
+
+#[test]
+fn a_value_that_is_in_use_is_never_evicted() {
+    let (hasher, rate, cap) = (KeyHasher::new(), Rate::new(3, 0, 60 * SECOND), 100);
+    let (mut table, alice) = (Table::new(cap), hasher.key("alice"));
+    for _ in 0..3 {
+        assert!(admit(&mut table, alice, rate, cap, ms(0)));
+    }
+    for n in 0..100_000_u64 {
+        admit(&mut table, hasher.key(&n.to_string()), rate, cap, ms(n / 10));
+    }
+    assert!(!admit(&mut table, alice, rate, cap, ms(10_000)));
+}
+
+#[test]
+fn values_past_the_cap_share_a_window_and_keep_their_use_when_they_leave_it() {
+    let (hasher, rate) = (KeyHasher::new(), Rate::new(2, 0, 10 * SECOND));
+    let (mut table, alice, bob) = (Table::new(1), hasher.key("alice"), hasher.key("bob"));
+    assert!(admit(&mut table, alice, rate, 1, ms(0)));
+    assert!(
+        admit(&mut table, bob, rate, 1, ms(9_000)),
+        "in the overflow window"
+    );
+    assert_eq!(table.overflowed(), 1);
+    // Alice is idle now, bob gets an entry of his own, and the one that he used counts.
+    assert!(admit(&mut table, bob, rate, 1, ms(10_000)));
+    assert_eq!((table.len(), table.overflowed()), (1, 1));
+    assert!(!admit(&mut table, bob, rate, 1, ms(10_001)));
+    assert!(admit(&mut table, bob, rate, 1, ms(19_000)));
+}
+
+#[test]
+fn memory_is_given_back_when_most_values_are_gone() {
+    let (hasher, rate, cap) = (KeyHasher::new(), Rate::new(1, 0, SECOND), 64);
+    let mut table = Table::new(cap);
+    for n in 0..5_000_u64 {
+        admit(&mut table, hasher.key(&n.to_string()), rate, 100_000, ms(0));
+    }
+    for n in 0..10_u64 {
+        admit(&mut table, hasher.key(&format!("late {n}")), rate, cap, ms(5_000));
+    }
+    assert!(table.len() <= 10);
+    assert!(table.shards.iter().map(Shard::capacity).sum::<usize>() < 1_000);
+}
