@@ -1,0 +1,173 @@
+//! A mutant per rule of the history checker: each fault a ledger could have is found, and a clean history has none.
+
+use crate::history::{Entry, History, Leg, Read, Receipt, Refusal, Span};
+
+fn entry(account: &str, slot: u8, version: u64, kind: &str, delta: i64, after: i64) -> Entry {
+    Entry {
+        account: account.to_owned(),
+        slot,
+        version,
+        kind: kind.to_owned(),
+        request: None,
+        delta,
+        balance_after: after,
+        other: None,
+    }
+}
+
+fn of(request: &str, entry: Entry) -> Entry {
+    Entry {
+        request: Some(request.to_owned()),
+        ..entry
+    }
+}
+
+fn receipt(request: &str, kind: &str, amount: i64, entries: &[&Entry], begun: u64) -> Receipt {
+    let leg = |entry: &&Entry| Leg {
+        account: entry.account.clone(),
+        slot: entry.slot,
+        version: entry.version,
+        delta: entry.delta,
+        balance_after: entry.balance_after,
+    };
+    Receipt {
+        account: entries[0].account.clone(),
+        request: request.to_owned(),
+        kind: kind.to_owned(),
+        amount,
+        pending: false,
+        legs: entries.iter().map(leg).collect(),
+        replayed: false,
+        span: Span {
+            begun,
+            ended: begun + 1,
+        },
+    }
+}
+
+/// Alice gets 10 in slot 1, it is brought to slot 0, she pays 4 and sends 1 to Bob; then both are read.
+fn clean() -> History {
+    let credit = of("c", entry("alice", 1, 1, "credit", 10, 10));
+    let out = entry("alice", 1, 2, "consolidate", -10, 0);
+    let within = entry("alice", 0, 1, "consolidate", 10, 10);
+    let debit = of("d", entry("alice", 0, 2, "debit", -4, 6));
+    let sent = Entry {
+        other: Some("bob".to_owned()),
+        ..of("t", entry("alice", 0, 3, "transfer_out", -1, 5))
+    };
+    let got = Entry {
+        other: Some("alice".to_owned()),
+        ..of("t", entry("bob", 0, 1, "transfer_in", 1, 1))
+    };
+    History {
+        receipts: vec![
+            receipt("c", "credit", 10, &[&credit], 0),
+            receipt("d", "debit", 4, &[&debit], 2),
+            receipt("t", "transfer", 1, &[&sent, &got], 4),
+        ],
+        refusals: vec![Refusal {
+            account: "alice".to_owned(),
+            request: "r".to_owned(),
+        }],
+        reads: vec![Read {
+            account: "alice".to_owned(),
+            balance: 5,
+            held: 0,
+            pending: 0,
+            slots: vec![(0, 5, 3), (1, 0, 2)],
+            span: Span { begun: 6, ended: 7 },
+        }],
+        entries: vec![credit, out, within, debit, sent, got],
+    }
+}
+
+fn finds(fault: &str, mutate: impl FnOnce(&mut History)) {
+    let mut history = clean();
+    mutate(&mut history);
+    let faults = history.faults();
+    assert!(faults.iter().any(|found| found.contains(fault)), "{faults:?}");
+}
+
+#[test]
+fn a_clean_history_has_no_fault() {
+    assert_eq!(clean().faults(), Vec::<String>::new());
+}
+
+#[test]
+fn a_version_that_is_missing_is_found() {
+    finds("version 3 where 2 comes next", |history| {
+        drop(history.entries.remove(3))
+    });
+}
+
+#[test]
+fn a_balance_that_does_not_follow_is_found() {
+    finds("replay says 6", |history| history.entries[3].balance_after = 7);
+}
+
+#[test]
+fn money_made_by_moving_it_is_found() {
+    finds("moves between slots made 10", |history| {
+        drop(history.entries.remove(1))
+    });
+}
+
+#[test]
+fn an_effect_that_happens_twice_is_found() {
+    finds("had this effect before", |history| {
+        history
+            .entries
+            .push(of("d", entry("alice", 0, 4, "debit", -4, 1)));
+    });
+}
+
+#[test]
+fn an_acknowledged_leg_that_is_gone_is_found() {
+    finds("was acknowledged", |history| drop(history.entries.pop()));
+}
+
+#[test]
+fn a_receipt_over_another_amount_is_found() {
+    finds("for debit of 5", |history| history.receipts[1].amount = 5);
+}
+
+#[test]
+fn a_replay_that_differs_is_found() {
+    finds("two answers differ", |history| {
+        let mut again = history.receipts[0].clone();
+        again.pending = true;
+        again.replayed = true;
+        history.receipts.push(again);
+    });
+}
+
+#[test]
+fn a_refusal_with_an_effect_is_found() {
+    finds("was refused, and has an effect", |history| {
+        history.refusals[0].request = "t".to_owned();
+    });
+}
+
+#[test]
+fn a_read_that_no_state_explains_is_found() {
+    finds("read 4, replay says Some(5)", |history| {
+        history.reads[0].slots[0].1 = 4;
+        history.reads[0].balance = 4;
+    });
+    finds("do not add up", |history| history.reads[0].balance = 6);
+}
+
+#[test]
+fn a_read_older_than_what_was_acknowledged_is_found() {
+    finds("read version 2 after 3 was seen", |history| {
+        history.reads[0].slots[0] = (0, 6, 2);
+        history.reads[0].balance = 6;
+    });
+}
+
+#[test]
+fn a_write_ordered_before_what_was_acknowledged_is_found() {
+    finds("got version 2 after 3 was seen", |history| {
+        history.receipts[1].span = Span { begun: 8, ended: 9 };
+    });
+}

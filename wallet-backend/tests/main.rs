@@ -1,0 +1,13 @@
+//! What the ledger must do, whichever store keeps it: one binary, a module per behaviour.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test that meets the unexpected should stop there and say where"
+)]
+
+mod conformance;
+mod history;
+mod history_mutants;
+mod properties;
+mod support;
