@@ -5,11 +5,22 @@
 //! ```
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use crate::rules::{RuleError, RuleSet, compile};
+
+/// Flags of `sluice check`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct CheckArgs {
+    /// Folder of rule files
+    #[arg(long, value_name = "DIR", env = "SLUICE_RULES", default_value = "rules")]
+    pub rules: PathBuf,
+    /// How findings are written
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+}
 
 /// How the findings are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]

@@ -33,6 +33,8 @@ pub struct Args {
 pub enum Command {
     /// Run the sidecar (the default)
     Run(Box<RunArgs>),
+    /// Validate rule files; exit 1 and `file:line:col: message` for each mistake
+    Check(crate::check::CheckArgs),
     /// Send an open-loop load of credits or debits and print what was answered
     Load(crate::load::LoadArgs),
     /// Exit 0 if the sidecar is ready, for Docker and scripts

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use sluice::config::{Args, Command, Config, RunArgs};
-use sluice::{healthcheck, load, run, telemetry};
+use sluice::{check, healthcheck, load, run, telemetry};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -15,6 +15,12 @@ fn main() -> ExitCode {
     let done = match command {
         None => serve(run),
         Some(Command::Run(args)) => serve(*args),
+        Some(Command::Check(args)) => {
+            match check::run(&args.rules, args.format, &mut std::io::stdout().lock()) {
+                Ok(status) => return ExitCode::from(status),
+                Err(error) => Err(error.into()),
+            }
+        }
         Some(Command::Load(args)) => {
             block_on(async move { print(&serde_json::to_string(&load::run(&args).await?)?) })
         }

@@ -16,6 +16,9 @@ const RESCAN: Duration = Duration::from_secs(2);
 /// The same where there are no events: an edit is still in force within a second.
 const RESCAN_BLIND: Duration = Duration::from_millis(500);
 
+/// How long until events are asked for again: where inotify is exhausted, each try costs a thread.
+const RETRY: Duration = Duration::from_secs(1);
+
 /// A writer that was quiet for so long is done. Looking earlier would do no harm but complain about half a file.
 const SETTLE: Duration = Duration::from_millis(50);
 
@@ -48,11 +51,13 @@ impl Watch {
             store: Arc::clone(&self.store),
         };
         let mut notice = Notice::Looking;
+        let mut next_try = self.clock.now();
         let mut warned = false;
         let mut again = false;
         loop {
-            if sight == Sight::Events && !notice.is_of(&self.options.dir) {
+            if sight == Sight::Events && !notice.is_of(&self.options.dir) && next_try <= self.clock.now() {
                 notice = self.renew(&mut warned);
+                next_try = self.clock.now().after(RETRY);
             }
             self.look(again);
             let rung = self.bell.wait(self.patience(&notice));
