@@ -6,8 +6,10 @@
     reason = "a test that meets the unexpected should stop there and say where"
 )]
 
+mod combiner;
 mod conformance;
 mod history;
 mod history_mutants;
 mod properties;
 mod support;
+mod wallet;

@@ -23,6 +23,8 @@ const STEPS: usize = 64;
 pub async fn run<S: Store>(queue: Queue<S>) -> Infallible {
     let mut ticks = interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // The first tick is now; there is nothing yet that could not wait for the second.
+    ticks.tick().await;
     loop {
         ticks.tick().await;
         if let Err(error) = once(&queue).await {

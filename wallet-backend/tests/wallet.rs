@@ -1,0 +1,188 @@
+//! The public API under concurrency, on real threads.
+
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use wallet_backend::Wallet;
+use wallet_backend::account::Account;
+use wallet_backend::command::{LedgerError, Outcome};
+use wallet_backend::store::Cursor;
+use wallet_backend::wallet::Decided;
+
+use crate::history::{self, History, Span};
+use crate::support::{acknowledged, amount, hashed, id, journal, ordinary, request, seen, slotted};
+
+async fn wallet(accounts: impl IntoIterator<Item = Account>) -> Wallet {
+    let wallet = Wallet::memory().unwrap();
+    for account in accounts {
+        assert!(wallet.open(account).await.unwrap().1);
+    }
+    wallet
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sixty_four_callers_with_one_id_have_one_effect() {
+    let wallet = wallet([slotted("a", 4)]).await;
+    let mut calls = JoinSet::new();
+    for _ in 0..64 {
+        let wallet = wallet.clone();
+        calls.spawn(async move { wallet.credit(&id("a"), &request("once"), amount(5), None).await });
+    }
+    let decided: Vec<Decided> = calls.join_all().await.into_iter().map(Result::unwrap).collect();
+    assert_eq!(decided.iter().filter(|decided| !decided.replayed).count(), 1);
+    assert!(decided.iter().all(|other| other.outcome == decided[0].outcome));
+    assert_eq!(wallet.account(&id("a")).await.unwrap().balance(), 5);
+    assert_eq!(
+        wallet
+            .entries(&id("a"), &Cursor::default(), 10)
+            .await
+            .unwrap()
+            .entries
+            .len(),
+        1
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_storm_of_transfers_makes_a_possible_history() {
+    const ACCOUNTS: [&str; 4] = ["a", "b", "c", "d"];
+    let wallet = wallet([ordinary("a"), slotted("b", 4), journal("c"), hashed("d", 3)]).await;
+    let ticks = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(1));
+    let tick = move || ticks.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+    for name in ACCOUNTS {
+        wallet
+            .credit(&id(name), &request("start"), amount(300), None)
+            .await
+            .unwrap();
+    }
+    let mut callers = JoinSet::new();
+    for caller in 0..8_usize {
+        let (wallet, tick) = (wallet.clone(), tick.clone());
+        callers.spawn(async move {
+            let mut history = History::default();
+            for number in 0..50_usize {
+                let (from, to) = (
+                    ACCOUNTS[(caller + number) % 4],
+                    ACCOUNTS[(caller + 3 * number + 1) % 4],
+                );
+                let (name, begun) = (request(&format!("{caller}-{number}")), tick());
+                let minor = amount(i64::try_from(1 + number % 9).unwrap());
+                let decided = if from == to {
+                    wallet.debit(&id(from), &name, minor, None).await.unwrap()
+                } else {
+                    wallet
+                        .transfer(&id(from), &name, &id(to), minor, None)
+                        .await
+                        .unwrap()
+                };
+                let span = Span { begun, ended: tick() };
+                match decided.outcome {
+                    Outcome::Posted(receipt) => {
+                        history
+                            .receipts
+                            .push(acknowledged(&receipt, decided.replayed, span))
+                    }
+                    Outcome::Refused(refusal) => panic!("there is money: {refusal}"),
+                }
+                let begun = tick();
+                let view = wallet.account(&id(to)).await.unwrap();
+                history.reads.push(seen(&view, Span { begun, ended: tick() }));
+            }
+            history
+        });
+    }
+    let mut history = History::default();
+    for part in callers.join_all().await {
+        history.receipts.extend(part.receipts);
+        history.reads.extend(part.reads);
+    }
+    for name in ACCOUNTS {
+        let mut cursor = Cursor::default();
+        loop {
+            let page = wallet.entries(&id(name), &cursor, 100).await.unwrap();
+            history
+                .entries
+                .extend(page.entries.iter().map(history::Entry::from));
+            if page.entries.is_empty() {
+                break;
+            }
+            cursor = page.next;
+        }
+    }
+    assert_eq!(history.faults(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn pages_have_one_to_a_thousand_entries() {
+    let wallet = wallet([ordinary("a")]).await;
+    for limit in [0, 1_001] {
+        let page = wallet.entries(&id("a"), &Cursor::default(), limit).await;
+        assert!(matches!(page, Err(LedgerError::Invalid { field: "limit", .. })));
+    }
+    assert!(wallet.entries(&id("a"), &Cursor::default(), 1_000).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_pass_of_tidying_settles_every_account() {
+    let wallet = wallet([journal("a"), slotted("b", 4), ordinary("c")]).await;
+    for number in 0..2_500 {
+        let name = request(&format!("r{number}"));
+        wallet.credit(&id("a"), &name, amount(1), None).await.unwrap();
+    }
+    wallet
+        .credit(&id("b"), &request("r"), amount(9), None)
+        .await
+        .unwrap();
+    wallet.tidy_once().await.unwrap();
+    let (a, b) = (
+        wallet.account(&id("a")).await.unwrap(),
+        wallet.account(&id("b")).await.unwrap(),
+    );
+    assert_eq!((a.pending, a.slots[0].balance), (0, 2_500));
+    assert_eq!((b.slots[0].balance, b.balance()), (9, 9));
+    assert_eq!(wallet.tidy_once().await, Ok(0));
+}
+
+#[tokio::test]
+async fn a_closed_wallet_says_so_on_every_clone() {
+    let wallet = wallet([ordinary("a")]).await;
+    let clone = wallet.clone();
+    wallet.close().await;
+    wallet.close().await;
+    let credited = clone.credit(&id("a"), &request("c"), amount(1), None).await;
+    assert!(matches!(credited, Err(LedgerError::Unavailable { .. })));
+    assert!(matches!(
+        clone.account(&id("a")).await,
+        Err(LedgerError::Unavailable { .. })
+    ));
+    assert!(clone.health().is_err());
+}
+
+#[test]
+fn callers_may_live_on_runtimes_of_their_own() {
+    let runtime = || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap()
+    };
+    let wallet = runtime().block_on(wallet([ordinary("a")]));
+    let threads: Vec<_> = (0..4)
+        .map(|thread| {
+            let wallet = wallet.clone();
+            std::thread::spawn(move || {
+                runtime().block_on(async {
+                    let (account, name) = (id("a"), request(&format!("t{thread}")));
+                    let within = Duration::from_secs(5);
+                    let credited = wallet.credit(&account, &name, amount(1), None);
+                    tokio::time::timeout(within, credited).await.unwrap().unwrap();
+                });
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    let view = runtime().block_on(wallet.account(&id("a"))).unwrap();
+    assert_eq!(view.balance(), 4);
+}
