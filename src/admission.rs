@@ -18,7 +18,8 @@ use crate::rules::{Resource, ResourceRules, RuleId, RuleSet};
 
 use check::Facts;
 use keys::KeyHasher;
-use state::{Binding, KEPT, State};
+use param_flow::Values;
+use state::{Binding, KEPT, Slot, State};
 
 mod breaker;
 mod check;
@@ -144,17 +145,18 @@ impl Admission {
     /// Prepares the state for a set that is about to be published: same ids keep their state, new ids begin empty,
     /// ids that are gone keep theirs for 60 s. Calls that still carry the older set are decided by it meanwhile.
     pub fn install(&self, rules: &Arc<RuleSet>, now: Tick) {
+        // Held to the end, so that of two installations one comes after the other.
+        let mut resources = self.resources.lock().unwrap_or_else(PoisonError::into_inner);
         let mut states = Vec::with_capacity(rules.resources.len());
         for each in &rules.resources {
-            let guarded = self.guarded(&each.resource);
-            guarded.lock().install(each, now);
-            states.push(guarded);
+            let guarded = resources.entry(each.resource.clone()).or_default();
+            let forgotten = guarded.lock().install(each, now);
+            drop(forgotten);
+            states.push(Arc::clone(guarded));
         }
-        let mut resources = self.resources.lock().unwrap_or_else(PoisonError::into_inner);
         resources.retain(|_, guarded| {
             states.iter().any(|kept| Arc::ptr_eq(kept, guarded)) || guarded.lock().is_kept(now)
         });
-        drop(resources);
         self.current.store(Some(Arc::new(Installed {
             rules: Arc::clone(rules),
             states,
@@ -194,9 +196,12 @@ impl Admission {
         let installed = current
             .iter()
             .flat_map(|each| each.rules.resources.iter().zip(&each.states));
-        installed
-            .map(|(rules, guarded)| snapshot::take(&mut guarded.lock(), rules, now))
-            .collect()
+        let snapshots = installed.map(|(rules, guarded)| {
+            let (snapshot, forgotten) = snapshot::take(&mut guarded.lock(), rules, now);
+            drop(forgotten);
+            snapshot
+        });
+        snapshots.collect()
     }
 
     /// The state of the call's resource, if the call carries the newest set: no search by name then.
@@ -236,11 +241,13 @@ impl Guarded {
 }
 
 impl Inner {
-    fn install(&mut self, rules: &Arc<ResourceRules>, now: Tick) {
+    /// See [`State::install`]; drop what it returns without the lock.
+    fn install(&mut self, rules: &Arc<ResourceRules>, now: Tick) -> Vec<Slot<Values>> {
         let now = self.state.tick(now);
-        let binding = self.state.install(rules, now);
+        let (binding, forgotten) = self.state.install(rules, now);
         self.newest = Some((Arc::clone(rules), binding));
         self.removed = None;
+        forgotten
     }
 
     /// Whether the state of a resource that the newest set lacks must stay.

@@ -11,10 +11,11 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use xxhash_rust::xxh3::xxh3_128_with_secret;
 
 /// Windows that values share once `maxKeys` are tracked.
-const OVERFLOW_WINDOWS: usize = 4096;
-/// How many values a shard holds when the table is at its cap, on average.
-const SHARD_VALUES: usize = 64;
-const MAX_SHARDS: usize = 1 << 16;
+const OVERFLOW_WINDOWS: u64 = 4096;
+/// How many values a shard holds on average when the table is at its cap. A map of std's has room for 56 in 64
+/// places; with 44 on average few need the next size, and a value costs about 100 bytes in all.
+const SHARD_VALUES: usize = 44;
+const MAX_SHARDS: usize = 1 << 18;
 /// Shards searched for idle entries by one request that brings new values to a full table.
 const SWEEPS: usize = 2;
 
@@ -130,7 +131,7 @@ pub(super) struct Table<V> {
 impl<V: Clone + Default> Table<V> {
     /// An empty table, laid out for `max_keys` values; a later cap may differ.
     pub(super) fn new(max_keys: usize) -> Self {
-        let shards = (max_keys / SHARD_VALUES).clamp(1, MAX_SHARDS).next_power_of_two();
+        let shards = max_keys.div_ceil(SHARD_VALUES).clamp(1, MAX_SHARDS);
         Self {
             shards: (0..shards).map(|_| Shard::default()).collect(),
             len: 0,
@@ -228,7 +229,7 @@ impl<V: Clone + Default> Table<V> {
 
     fn overflow_window(&mut self, key: Key) -> &mut Shared<V> {
         if self.overflow.is_empty() {
-            self.overflow = vec![Shared::default(); OVERFLOW_WINDOWS].into_boxed_slice();
+            self.overflow = (0..OVERFLOW_WINDOWS).map(|_| Shared::default()).collect();
         }
         self.overflow
             .get_mut(overflow_of(key))
@@ -245,25 +246,19 @@ impl<V: Clone + Default> Table<V> {
         self.len -= before - shard.len();
         if shard.capacity() > 64 && shard.len() < shard.capacity() / 8 {
             shard.shrink_to(shard.len() * 2);
-        } else if shard.len() > shard.capacity() / 4 * 3 {
-            // Nearly all are in use: grow now, rather than search again at every new value.
-            shard.reserve(shard.capacity() - shard.len() + 1);
         }
     }
 
     fn shard_of(&self, key: Key) -> usize {
-        // The number of shards is a power of two.
-        low(key.place) & (self.shards.len() - 1)
+        // The high bits, spread evenly over any number of shards.
+        let spread = u128::from(key.place) * self.shards.len() as u128;
+        usize::try_from(spread >> 64).unwrap_or(0)
     }
 }
 
-/// Not the bits that select the shard, so that the values of one shard spread over the overflow windows.
+/// By the low bits, so that the values of one shard spread over the overflow windows.
 fn overflow_of(key: Key) -> usize {
-    low(key.place >> 32) % OVERFLOW_WINDOWS
-}
-
-fn low(bits: u64) -> usize {
-    usize::try_from(bits & u64::from(u32::MAX)).unwrap_or(0)
+    usize::try_from(key.place % OVERFLOW_WINDOWS).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::check::Check;
-use super::state::Slots;
+use super::param_flow::Values;
+use super::state::{Slot, Slots};
 use super::{BlockKind, Inner};
 use crate::clock::Tick;
 use crate::rules::{Mode, Resource, ResourceRules, RuleId};
@@ -65,16 +66,23 @@ pub enum BreakerPhase {
     Open,
 }
 
-/// Looks at one resource, whose newest rules are `rules`.
-pub(super) fn take(inner: &mut Inner, rules: &Arc<ResourceRules>, now: Tick) -> ResourceSnapshot {
-    if inner
+/// Looks at one resource, whose newest rules are `rules`, and forgets what has been parked for long enough: drop that
+/// without the lock.
+pub(super) fn take(
+    inner: &mut Inner,
+    rules: &Arc<ResourceRules>,
+    now: Tick,
+) -> (ResourceSnapshot, Vec<Slot<Values>>) {
+    // Installing again changes nothing else. Not if newer rules are about to be published.
+    let is_newest = inner
         .newest
         .as_ref()
-        .is_some_and(|(newest, _)| Arc::ptr_eq(newest, rules))
-    {
-        // Installing again changes nothing but to forget what has been parked for long enough.
-        inner.install(rules, now);
-    }
+        .is_some_and(|(newest, _)| Arc::ptr_eq(newest, rules));
+    let forgotten = if is_newest {
+        inner.install(rules, now)
+    } else {
+        Vec::new()
+    };
     let state = &mut inner.state;
     let now = state.tick(now);
     let mut block = BlockKind::ALL.map(|kind| (kind, 0));
@@ -110,7 +118,7 @@ pub(super) fn take(inner: &mut Inner, rules: &Arc<ResourceRules>, now: Tick) -> 
     );
     of_rules.extend(plain(&mut state.flow, &rules.flow));
     of_rules.extend(plain(&mut state.isolation, &rules.isolation));
-    ResourceSnapshot {
+    let snapshot = ResourceSnapshot {
         resource: rules.resource.clone(),
         pass: state.pass,
         block,
@@ -119,7 +127,8 @@ pub(super) fn take(inner: &mut Inner, rules: &Arc<ResourceRules>, now: Tick) -> 
         in_flight: state.in_flight,
         breakers,
         rules: of_rules,
-    }
+    };
+    (snapshot, forgotten)
 }
 
 /// Rules without a value.

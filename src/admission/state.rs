@@ -74,8 +74,10 @@ impl State {
     }
 
     /// Makes `rules` the newest: its ids keep their state, other ids are parked, those parked for 60 s forgotten.
-    pub(super) fn install(&mut self, rules: &ResourceRules, now: Tick) -> Binding {
-        self.param_flow.forget(now);
+    ///
+    /// What is forgotten is returned, since a large table is better dropped without the lock.
+    pub(super) fn install(&mut self, rules: &ResourceRules, now: Tick) -> (Binding, Vec<Slot<Values>>) {
+        let forgotten = self.param_flow.forget(now);
         self.flow.forget(now);
         self.isolation.forget(now);
         self.degrade.forget(now);
@@ -84,7 +86,7 @@ impl State {
         self.flow.adopt(&rules.flow, &binding.flow, now);
         self.isolation.adopt(&rules.isolation, &binding.isolation, now);
         self.degrade.adopt(&rules.degrade, &binding.degrade, now);
-        binding
+        (binding, forgotten)
     }
 
     /// Finds the slot of every rule, and makes those that are missing.
@@ -252,9 +254,12 @@ impl<S: Default> Slots<S> {
         }
     }
 
-    fn forget(&mut self, now: Tick) {
+    fn forget(&mut self, now: Tick) -> Vec<Slot<S>> {
         self.0
-            .retain(|slot| slot.parked.is_none_or(|since| now.since(since) < KEPT));
+            .extract_if(.., |slot| {
+                slot.parked.is_some_and(|since| now.since(since) >= KEPT)
+            })
+            .collect()
     }
 
     fn evaluate<'r, R: Check<State = S>>(
