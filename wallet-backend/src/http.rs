@@ -1,1 +1,71 @@
-//! The wallet over HTTP.
+//! The wallet over HTTP/1.1 and JSON, version 1: the library API without more.
+//!
+//! | route | meaning |
+//! |---|---|
+//! | `POST /v1/accounts` | open: 201, the same again 200, another 409 `account_exists` |
+//! | `GET /v1/accounts/{account_id}` | the account and its money at one cut |
+//! | `POST /v1/accounts/{account_id}/credits` | add money |
+//! | `POST /v1/accounts/{account_id}/debits` | take money, never below the floor |
+//! | `GET /v1/accounts/{account_id}/entries` | one page of the statement, `?after=&limit=` |
+//! | `POST /v1/transfers` | from one account to another, whole or not at all |
+//! | `GET /v1/requests/{account_id}/{request_id}` | what became of a request id |
+//! | `POST /v1/requests/{account_id}/{request_id}/abandon` | make sure that an undecided id never happens |
+//! | `GET /healthz`, `/readyz` | the process answers; the store takes commands. No token needed |
+//! | `GET /metrics`, `/openapi.json` | OpenMetrics text; this surface, described |
+//!
+//! A first success is 201. The same id again is 200 with the same body, byte for byte, and `Idempotent-Replayed: true`;
+//! a refusal is repeated with its own status. Everything else is a [`Problem`](error::Problem); its status table is in
+//! [`error`]. Nothing is ignored: an unknown field, parameter, route or media type is refused and named.
+//!
+//! The path of a request: [`auth`] (401 before anything is read), `routes`, `extract` (path, query, header, body),
+//! `wire` (JSON to a command), [`Wallet`], `view` (outcome to JSON). [`serve`] puts the router on a socket; it also
+//! runs in process, on any tokio runtime with its timers on, and starts no task.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::middleware;
+
+use self::auth::Tokens;
+use self::metrics::Metrics;
+use self::routes::Service;
+use crate::Wallet;
+
+pub mod auth;
+mod cursor;
+pub mod error;
+mod extract;
+mod metrics;
+mod openapi;
+mod routes;
+pub mod serve;
+mod view;
+mod wire;
+
+pub use extract::MAX_BODY_BYTES;
+
+/// What a router is set up with.
+#[derive(Clone, Debug, Default)]
+pub struct HttpOptions {
+    /// Who may call; empty: anyone who can reach it.
+    pub tokens: Tokens,
+}
+
+/// The routes over a wallet. Dropping a request half-way leaves its command to be decided; its id tells what became
+/// of it.
+pub fn router(wallet: Wallet, options: HttpOptions) -> Router {
+    let service = Service {
+        metrics: Metrics::of(&wallet),
+        openapi: openapi::document(),
+        wallet,
+    };
+    routes::routes()
+        .into_iter()
+        .fold(Router::new(), |router, (path, methods)| {
+            router.route(path, methods)
+        })
+        .fallback(routes::unknown_route)
+        .method_not_allowed_fallback(routes::unknown_method)
+        .layer(middleware::from_fn_with_state(options.tokens, auth::check))
+        .with_state(Arc::new(service))
+}

@@ -10,6 +10,8 @@ mod combiner;
 mod conformance;
 mod history;
 mod history_mutants;
+#[cfg(feature = "http")]
+mod http;
 mod properties;
 mod support;
 mod wallet;

@@ -1,0 +1,125 @@
+//! What `/metrics` shows: OpenMetrics text. Labels come from closed sets, so the number of series is bounded.
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+use super::error::Code;
+use crate::Wallet;
+use crate::combiner::Observed;
+
+/// The content type of [`Metrics::encode`].
+pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// What an operation was.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum OperationType {
+    Open,
+    Credit,
+    Debit,
+    Transfer,
+    Abandon,
+}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum OperationResult {
+    /// Done now, for the first time.
+    Done,
+    /// Answered from what was stored earlier.
+    Replayed,
+    /// Refused or failed now.
+    Problem(Code),
+}
+
+impl OperationType {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Credit => "credit",
+            Self::Debit => "debit",
+            Self::Transfer => "transfer",
+            Self::Abandon => "abandon",
+        }
+    }
+}
+
+impl OperationResult {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Replayed => "replayed",
+            Self::Problem(code) => code.as_str(),
+        }
+    }
+}
+
+type Labels = [(&'static str, &'static str); 2];
+
+/// The metrics of one router.
+#[derive(Debug)]
+pub(super) struct Metrics {
+    registry: Registry,
+    operations: Family<Labels, Counter>,
+    pending: Gauge,
+}
+
+impl Metrics {
+    /// Listens to the wallet's batches. A wallet has one listener: of several routers over one wallet the first
+    /// shows commits and batches.
+    pub(super) fn of(wallet: &Wallet) -> Self {
+        let mut registry = Registry::default();
+        let operations = Family::<Labels, Counter>::default();
+        registry.register(
+            "wallet_operations",
+            "Operations that reached the wallet, by type and result: done, replayed, or a problem's code",
+            operations.clone(),
+        );
+        // 100 us to 3 s: from a sync on flash to a disk in trouble.
+        let commit = Histogram::new(exponential_buckets(0.0001, 2.0, 16));
+        registry.register(
+            "wallet_commit_seconds",
+            "Seconds from handing a batch to the store until its last answer is durable",
+            commit.clone(),
+        );
+        let batch = Histogram::new(exponential_buckets(1.0, 2.0, 13));
+        registry.register("wallet_batch_size", "Commands in a batch", batch.clone());
+        let pending = Gauge::default();
+        registry.register(
+            "wallet_pending",
+            "Commands that wait for a batch",
+            pending.clone(),
+        );
+        wallet.observe(move |observed| match observed {
+            Observed::Batch { jobs } => {
+                batch.observe(u32::try_from(jobs).unwrap_or(u32::MAX).into());
+            }
+            Observed::Committed { took } => commit.observe(took.as_secs_f64()),
+        });
+        Self {
+            registry,
+            operations,
+            pending,
+        }
+    }
+
+    pub(super) fn count(&self, operation: OperationType, result: OperationResult) {
+        self.operations
+            .get_or_create(&[("type", operation.as_str()), ("result", result.as_str())])
+            .inc();
+    }
+
+    /// The text of a scrape.
+    pub(super) fn encode(&self, wallet: &Wallet) -> String {
+        self.pending
+            .set(i64::try_from(wallet.queued()).unwrap_or(i64::MAX));
+        let mut text = String::new();
+        match prometheus_client::encoding::text::encode(&mut text, &self.registry) {
+            Ok(()) => text,
+            // Writing to a String cannot fail; should an encoder ever, an empty scrape shows as a gap.
+            Err(_) => String::new(),
+        }
+    }
+}

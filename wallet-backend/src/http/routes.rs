@@ -1,0 +1,275 @@
+//! One handler a route. Each reads top to bottom: check the request, ask the wallet, write the answer.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, get, post};
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use serde::Serialize;
+
+use super::error::{Code, Problem};
+use super::extract::{
+    AccountPath, IdempotencyKey, JsonBody, NoQuery, OptionalJsonBody, PageQuery, RequestPath,
+};
+use super::metrics::{self, Metrics, OperationResult, OperationType};
+use super::view::{AccountJson, PageJson, ReceiptJson, RequestJson};
+use super::{cursor, wire};
+use crate::Wallet;
+use crate::command::{Command, LedgerError, Outcome, RequestView};
+use crate::store::Cursor;
+
+const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+
+/// What the handlers share.
+#[derive(Debug)]
+pub(super) struct Service {
+    pub(super) wallet: Wallet,
+    pub(super) metrics: Metrics,
+    pub(super) openapi: Bytes,
+}
+
+type Shared = State<Arc<Service>>;
+type Answered = Result<Response, Problem>;
+
+/// Every route. The description in `openapi.json` is checked against this list.
+pub(super) fn routes() -> Vec<(&'static str, MethodRouter<Arc<Service>>)> {
+    vec![
+        ("/v1/accounts", post(open)),
+        ("/v1/accounts/{account_id}", get(account)),
+        ("/v1/accounts/{account_id}/credits", post(credit)),
+        ("/v1/accounts/{account_id}/debits", post(debit)),
+        ("/v1/accounts/{account_id}/entries", get(entries)),
+        ("/v1/transfers", post(transfer)),
+        ("/v1/requests/{account_id}/{request_id}", get(request)),
+        ("/v1/requests/{account_id}/{request_id}/abandon", post(abandon)),
+        ("/healthz", get(healthz)),
+        ("/readyz", get(readyz)),
+        ("/metrics", get(scrape)),
+        ("/openapi.json", get(openapi)),
+    ]
+}
+
+async fn open(State(service): Shared, _: NoQuery, JsonBody(body): JsonBody) -> Answered {
+    let account = wire::open(&body)?;
+    let answer = service.wallet.open(account).await;
+    let (result, answered) = match answer {
+        Ok((view, created)) => {
+            let status = if created {
+                StatusCode::CREATED
+            } else {
+                StatusCode::OK
+            };
+            (done(!created), Ok(json(status, &AccountJson::from(&view))))
+        }
+        Err(error) => failed(error),
+    };
+    service.metrics.count(OperationType::Open, result);
+    answered
+}
+
+async fn account(State(service): Shared, _: NoQuery, AccountPath(id): AccountPath) -> Answered {
+    let view = service.wallet.account(&id).await?;
+    Ok(json(StatusCode::OK, &AccountJson::from(&view)))
+}
+
+async fn credit(
+    State(service): Shared,
+    _: NoQuery,
+    AccountPath(account): AccountPath,
+    IdempotencyKey(key): IdempotencyKey,
+    JsonBody(body): JsonBody,
+) -> Answered {
+    let command = wire::credit(account, key, &body)?;
+    run(&service, OperationType::Credit, command).await
+}
+
+async fn debit(
+    State(service): Shared,
+    _: NoQuery,
+    AccountPath(account): AccountPath,
+    IdempotencyKey(key): IdempotencyKey,
+    JsonBody(body): JsonBody,
+) -> Answered {
+    let command = wire::debit(account, key, &body)?;
+    run(&service, OperationType::Debit, command).await
+}
+
+async fn transfer(
+    State(service): Shared,
+    _: NoQuery,
+    IdempotencyKey(key): IdempotencyKey,
+    JsonBody(body): JsonBody,
+) -> Answered {
+    let command = wire::transfer(key, &body)?;
+    run(&service, OperationType::Transfer, command).await
+}
+
+async fn run(service: &Service, operation: OperationType, command: Command) -> Answered {
+    let (result, answered) = match service.wallet.run(command).await {
+        Ok(decided) => {
+            let result = match (&decided.outcome, decided.replayed) {
+                (_, true) => OperationResult::Replayed,
+                (Outcome::Posted(_), false) => OperationResult::Done,
+                (Outcome::Refused(refusal), false) => OperationResult::Problem(Problem::from(refusal).code()),
+            };
+            (result, Ok(outcome(&decided.outcome, decided.replayed)))
+        }
+        Err(error) => failed(error),
+    };
+    service.metrics.count(operation, result);
+    answered
+}
+
+/// A first success is 201 and its replay 200; a refusal keeps its status. The body is the outcome's alone.
+fn outcome(outcome: &Outcome, replayed: bool) -> Response {
+    let mut response = match outcome {
+        Outcome::Posted(receipt) => {
+            let status = if replayed {
+                StatusCode::OK
+            } else {
+                StatusCode::CREATED
+            };
+            json(status, &ReceiptJson::from(receipt))
+        }
+        Outcome::Refused(refusal) => Problem::from(refusal).into_response(),
+    };
+    if replayed {
+        response
+            .headers_mut()
+            .insert(REPLAYED, HeaderValue::from_static("true"));
+    }
+    response
+}
+
+async fn entries(
+    State(service): Shared,
+    query: PageQuery,
+    AccountPath(id): AccountPath,
+    headers: HeaderMap,
+) -> Answered {
+    check_accepts_json(&headers)?;
+    let after = match query.after {
+        None => Cursor::default(),
+        Some(text) => cursor::decode(&id, &text).ok_or_else(|| {
+            Problem::invalid("after", "must be the next of an earlier page of this account")
+        })?,
+    };
+    let page = service.wallet.entries(&id, &after, query.limit).await?;
+    Ok(json(StatusCode::OK, &PageJson::new(&id, &page)))
+}
+
+async fn request(State(service): Shared, _: NoQuery, RequestPath(account, request): RequestPath) -> Answered {
+    let view = service.wallet.request(&account, &request).await?;
+    let body = RequestJson::new(&account, &request, &view);
+    Ok(json(StatusCode::OK, &body))
+}
+
+async fn abandon(
+    State(service): Shared,
+    _: NoQuery,
+    RequestPath(account, request): RequestPath,
+    IdempotencyKey(key): IdempotencyKey,
+    OptionalJsonBody(body): OptionalJsonBody,
+) -> Answered {
+    wire::nothing(&body)?;
+    let request = wire::one_request_id(key, Some(request))?;
+    let (result, answered) = match service.wallet.abandon(&account, &request).await {
+        Ok(decided) => {
+            let view = RequestView::Decided(decided.outcome);
+            let body = RequestJson::new(&account, &request, &view);
+            (done(decided.replayed), Ok(json(StatusCode::OK, &body)))
+        }
+        Err(error) => failed(error),
+    };
+    service.metrics.count(OperationType::Abandon, result);
+    answered
+}
+
+/// The process answers.
+async fn healthz() -> Response {
+    json(StatusCode::OK, &serde_json::json!({"status": "ok"}))
+}
+
+/// The store takes commands.
+async fn readyz(State(service): Shared) -> Answered {
+    service.wallet.health()?;
+    Ok(json(StatusCode::OK, &serde_json::json!({"ready": true})))
+}
+
+async fn scrape(State(service): Shared) -> Response {
+    typed(
+        metrics::CONTENT_TYPE,
+        service.metrics.encode(&service.wallet).into(),
+    )
+}
+
+async fn openapi(State(service): Shared) -> Response {
+    typed("application/json", service.openapi.clone())
+}
+
+/// A path that is no route.
+pub(super) async fn unknown_route() -> Problem {
+    Problem::new(
+        Code::NotFound,
+        "there is no such route; /openapi.json lists those that exist",
+    )
+}
+
+/// A route without this method. The router adds `Allow`.
+pub(super) async fn unknown_method() -> Problem {
+    Problem::new(
+        Code::MethodNotAllowed,
+        "the route exists, but not with this method; the Allow header lists those it has",
+    )
+}
+
+/// Statements come as JSON alone; a client that takes only something else hears so.
+fn check_accepts_json(headers: &HeaderMap) -> Result<(), Problem> {
+    let mut accepted = headers.get_all(ACCEPT).iter().peekable();
+    let takes_json = |value: &HeaderValue| {
+        let value = value.to_str().unwrap_or_default().to_ascii_lowercase();
+        value.split(',').any(|range| {
+            let media = range.split(';').next().unwrap_or_default().trim();
+            matches!(media, "" | "*/*" | "application/*" | "application/json")
+        })
+    };
+    if accepted.peek().is_none() || accepted.any(takes_json) {
+        return Ok(());
+    }
+    Err(Problem::new(
+        Code::NotAcceptable,
+        "entries are served as application/json only",
+    ))
+}
+
+const fn done(replayed: bool) -> OperationResult {
+    if replayed {
+        OperationResult::Replayed
+    } else {
+        OperationResult::Done
+    }
+}
+
+fn failed(error: LedgerError) -> (OperationResult, Answered) {
+    let problem = Problem::from(error);
+    (OperationResult::Problem(problem.code()), Err(problem))
+}
+
+fn json(status: StatusCode, body: &impl Serialize) -> Response {
+    // Plain structs of numbers and strings: nothing in them can fail to be written.
+    let body = serde_json::to_vec(body).unwrap_or_default();
+    let mut response = typed("application/json", body.into());
+    *response.status_mut() = status;
+    response
+}
+
+fn typed(content_type: &'static str, body: Bytes) -> Response {
+    let mut response = Response::new(body.into());
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}

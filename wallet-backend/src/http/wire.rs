@@ -1,0 +1,183 @@
+//! JSON bodies -> commands. Strict: what is not understood is refused and named, never ignored.
+//!
+//! Bytes become a private wire struct and that becomes a typed command, so nothing behind this module checks again.
+//! The fast path is plain serde; only a body that fails is read a second time, to say which field is to blame.
+//! `null` is the same as absent.
+
+use serde::Deserialize;
+
+use self::scalar::{Floor, Memo, Text, Whole};
+use super::error::{Code, Problem};
+use crate::account::{Account, AccountId, CreditMode, DebitMode, RequestId, SlotCount, Status};
+use crate::command::{Command, Operation};
+use crate::money::{Amount, Currency};
+
+mod diagnose;
+mod scalar;
+
+/// `POST /v1/accounts`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OpenBody {
+    account_id: Option<Text<AccountId>>,
+    currency: Option<Text<Currency>>,
+    slots: Option<Whole<SlotCount>>,
+    credit: Option<Text<CreditMode>>,
+    debit: Option<Text<DebitMode>>,
+    floor: Option<Whole<Floor>>,
+}
+
+/// `POST /v1/accounts/{account_id}/credits` and `…/debits`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MoveBody {
+    request_id: Option<Text<RequestId>>,
+    amount: Option<Whole<Amount>>,
+    memo: Option<Text<Memo>>,
+}
+
+/// `POST /v1/transfers`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TransferBody {
+    request_id: Option<Text<RequestId>>,
+    from: Option<Text<AccountId>>,
+    to: Option<Text<AccountId>>,
+    amount: Option<Whole<Amount>>,
+    memo: Option<Text<Memo>>,
+}
+
+/// A body that carries nothing: `{}`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EmptyBody {}
+
+/// An account to open.
+///
+/// # Errors
+/// 400 `invalid_request`, with the field.
+pub(super) fn open(body: &[u8]) -> Result<Account, Problem> {
+    let body: OpenBody = parse(body)?;
+    let account = Account {
+        id: required("account_id", body.account_id)?.0,
+        currency: required("currency", body.currency)?.0,
+        status: Status::Active,
+        floor: body.floor.map_or(0, |floor| floor.0.minor()),
+        slots: body.slots.map_or(SlotCount::ONE, |slots| slots.0),
+        credit: body.credit.map_or(CreditMode::Slot, |credit| credit.0),
+        debit: body.debit.map_or(DebitMode::Primary, |debit| debit.0),
+    };
+    if account.debit == DebitMode::Hashed && account.floor > 0 {
+        return Err(Problem::invalid("floor", "must be 0 where debit is hashed"));
+    }
+    Ok(account)
+}
+
+/// A credit to `account`.
+///
+/// # Errors
+/// 400 `invalid_request`, with the field.
+pub(super) fn credit(account: AccountId, key: Option<RequestId>, body: &[u8]) -> Result<Command, Problem> {
+    movement(account, key, body, |amount, memo| Operation::Credit {
+        amount,
+        memo,
+    })
+}
+
+/// A debit from `account`.
+///
+/// # Errors
+/// 400 `invalid_request`, with the field.
+pub(super) fn debit(account: AccountId, key: Option<RequestId>, body: &[u8]) -> Result<Command, Problem> {
+    movement(account, key, body, |amount, memo| Operation::Debit {
+        amount,
+        memo,
+    })
+}
+
+fn movement(
+    account: AccountId,
+    key: Option<RequestId>,
+    body: &[u8],
+    operation: impl FnOnce(Amount, Option<Box<str>>) -> Operation,
+) -> Result<Command, Problem> {
+    let body: MoveBody = parse(body)?;
+    let request = one_request_id(key, body.request_id.map(|id| id.0))?;
+    let amount = required("amount", body.amount)?.0;
+    Ok(Command {
+        account,
+        request,
+        operation: operation(amount, body.memo.map(|memo| memo.0.into())),
+    })
+}
+
+/// A transfer; it belongs to the request ids of its source.
+///
+/// # Errors
+/// 400 `invalid_request`, with the field.
+pub(super) fn transfer(key: Option<RequestId>, body: &[u8]) -> Result<Command, Problem> {
+    let body: TransferBody = parse(body)?;
+    let request = one_request_id(key, body.request_id.map(|id| id.0))?;
+    let account = required("from", body.from)?.0;
+    let to = required("to", body.to)?.0;
+    if to == account {
+        return Err(Problem::invalid("to", "must be another account than from"));
+    }
+    let amount = required("amount", body.amount)?.0;
+    let memo = body.memo.map(|memo| memo.0.into());
+    Ok(Command {
+        account,
+        request,
+        operation: Operation::Transfer { to, amount, memo },
+    })
+}
+
+/// Checks that a body has nothing in it: no bytes, or `{}`.
+///
+/// # Errors
+/// 400 `invalid_request`, with the first field.
+pub(super) fn nothing(body: &[u8]) -> Result<(), Problem> {
+    if body.is_empty() {
+        return Ok(());
+    }
+    parse(body).map(|EmptyBody {}| ())
+}
+
+/// The request id from the body or from the `Idempotency-Key` header.
+///
+/// # Errors
+/// 400 `invalid_request` where there is none, or two that differ.
+pub(super) fn one_request_id(
+    header: Option<RequestId>,
+    body: Option<RequestId>,
+) -> Result<RequestId, Problem> {
+    const FIELD: &str = "request_id";
+    match (header, body) {
+        (Some(header), Some(body)) if header != body => Err(Problem::invalid(
+            FIELD,
+            "and the Idempotency-Key header must be the same where both are given",
+        )),
+        (_, Some(id)) | (Some(id), None) => Ok(id),
+        (None, None) => Err(Problem::invalid(
+            FIELD,
+            "must be given, in the body or as the Idempotency-Key header",
+        )),
+    }
+}
+
+fn required<T>(field: &str, value: Option<T>) -> Result<T, Problem> {
+    value.ok_or_else(|| Problem::invalid(field, "must be given"))
+}
+
+/// Reads a JSON object. serde would take an array for a struct, so the brace is looked for first.
+fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem> {
+    let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
+    if first != Some(&b'{') {
+        let detail = match first {
+            None => "the body must be a JSON object, and it is empty",
+            Some(_) => "the body must be a JSON object",
+        };
+        return Err(Problem::new(Code::InvalidRequest, detail));
+    }
+    serde_json::from_slice(body).map_err(|_| diagnose::blame::<T>(body))
+}

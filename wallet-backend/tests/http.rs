@@ -1,0 +1,9 @@
+//! The HTTP surface: in process through the router, and over real sockets with the real binary.
+
+mod auth;
+mod money;
+mod served;
+mod statement;
+mod strict;
+mod support;
+mod surface;

@@ -1,0 +1,237 @@
+//! The real binary on real sockets: wiring, start-up, the end. Nothing here measures time.
+
+use std::fs;
+use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use reqwest::Client;
+use serde_json::{Value, json};
+
+/// A running `wallet-backend serve`; killed when dropped.
+struct Served {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    /// What follows `listening on `.
+    address: String,
+}
+
+fn binary(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wallet-backend"));
+    command
+        .args(arguments)
+        .env_remove("WALLET_LISTEN")
+        .env_remove("WALLET_STORE")
+        .env_remove("WALLET_TOKEN_FILE")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+impl Served {
+    fn start(listen: &str, store: &str, more: &[&str]) -> Self {
+        let arguments = ["serve", "--listen", listen, "--store", store];
+        let mut child = binary(&[&arguments, more].concat()).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        let Some(address) = line.trim_end().strip_prefix("listening on ") else {
+            let mut stderr = String::new();
+            child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+            panic!("{line:?} {stderr}");
+        };
+        let address = address.to_owned();
+        Self {
+            child,
+            stdout,
+            address,
+        }
+    }
+
+    /// A client of this server, and the address to put before each path.
+    fn client(&self) -> (Client, String) {
+        let client = Client::builder().no_proxy();
+        match self.address.strip_prefix("unix:") {
+            Some(path) => (
+                client.unix_socket(path).build().unwrap(),
+                "http://wallet".to_owned(),
+            ),
+            None => (client.build().unwrap(), self.address.clone()),
+        }
+    }
+
+    /// SIGTERM, and waits until the log says that it has arrived.
+    fn terminate(&mut self) {
+        let pid = i32::try_from(self.child.id()).unwrap();
+        let pid = rustix::process::Pid::from_raw(pid).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        let stderr = BufReader::new(self.child.stderr.take().unwrap());
+        let arrived = |line: io::Result<String>| line.unwrap().contains("stopping");
+        assert!(stderr.lines().any(arrived));
+    }
+
+    /// Waits for the end: the exit code, and what more was printed.
+    fn exit(mut self) -> (Option<i32>, String) {
+        let mut rest = String::new();
+        self.stdout.read_to_string(&mut rest).unwrap();
+        (self.child.wait().unwrap().code(), rest)
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // Gone already after `terminate`; then both fail, which is as well.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+async fn post(client: &(Client, String), path: &str, body: Value) -> (u16, Value) {
+    let url = format!("{}{path}", client.1);
+    let response = client.0.post(url).json(&body).send().await.unwrap();
+    (response.status().as_u16(), response.json().await.unwrap())
+}
+
+async fn get(client: &(Client, String), path: &str) -> (u16, Value) {
+    let response = client.0.get(format!("{}{path}", client.1)).send().await.unwrap();
+    (response.status().as_u16(), response.json().await.unwrap())
+}
+
+/// Opens an account, credits, debits and reads it.
+async fn open_credit_debit_read(served: &Served) {
+    let client = served.client();
+    let alice = json!({"account_id": "alice", "currency": "EUR"});
+    assert_eq!(post(&client, "/v1/accounts", alice).await.0, 201);
+    let credit = json!({"request_id": "c", "amount": 100});
+    assert_eq!(post(&client, "/v1/accounts/alice/credits", credit).await.0, 201);
+    let debit = json!({"request_id": "d", "amount": 30});
+    let (status, receipt) = post(&client, "/v1/accounts/alice/debits", debit).await;
+    assert_eq!(status, 201);
+    assert_eq!(receipt["entries"][0]["balance_after"], 70);
+    let (status, account) = get(&client, "/v1/accounts/alice").await;
+    assert_eq!(status, 200);
+    assert_eq!(account["balance"], 70);
+}
+
+#[tokio::test]
+async fn on_tcp_an_account_is_opened_credited_debited_and_read() {
+    let mut served = Served::start("127.0.0.1:0", "memory:", &[]);
+    assert!(served.address.starts_with("http://127.0.0.1:") && !served.address.ends_with(":0"));
+    open_credit_debit_read(&served).await;
+    served.terminate();
+    assert_eq!(served.exit(), (Some(0), String::new()));
+}
+
+#[tokio::test]
+async fn on_a_unix_socket_it_is_the_same_and_the_file_is_removed_at_the_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("wallet.sock");
+    let mut served = Served::start(&format!("unix:{}", path.display()), "memory:", &[]);
+    open_credit_debit_read(&served).await;
+    served.terminate();
+    assert_eq!(served.exit().0, Some(0));
+    assert!(!path.exists());
+}
+
+#[tokio::test]
+async fn a_socket_left_by_a_killed_process_is_taken_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let listen = format!("unix:{}", dir.path().join("wallet.sock").display());
+    let mut killed = Served::start(&listen, "memory:", &[]);
+    killed.child.kill().unwrap();
+    killed.child.wait().unwrap();
+    let served = Served::start(&listen, "memory:", &[]);
+    assert_eq!(get(&served.client(), "/readyz").await.0, 200);
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_long_is_answered_and_not_cut() {
+    let served = Served::start("127.0.0.1:0", "memory:", &[]);
+    let memo = "x".repeat(500_000);
+    let debit = json!({"request_id": "d", "amount": 30, "memo": memo});
+    let (status, problem) = post(&served.client(), "/v1/accounts/alice/debits", debit).await;
+    assert_eq!(status, 413);
+    assert_eq!(problem["code"], "body_too_large");
+}
+
+#[tokio::test]
+async fn a_request_in_flight_at_sigterm_is_answered_first() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    let mut served = Served::start("127.0.0.1:0", "memory:", &[]);
+    let address = served.address.strip_prefix("http://").unwrap().to_owned();
+    let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();
+    let body = r#"{"account_id":"alice","currency":"EUR"}"#;
+    let head = format!(
+        "POST /v1/accounts HTTP/1.1\r\nhost: wallet\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\nexpect: 100-continue\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    // The server asks for the body: the request is in flight.
+    let mut asked = [0; 25];
+    stream.read_exact(&mut asked).await.unwrap();
+    assert!(asked.starts_with(b"HTTP/1.1 100 Continue"));
+
+    served.terminate();
+    stream.write_all(body.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 201 Created"), "{answer}");
+    assert_eq!(served.exit().0, Some(0));
+}
+
+#[test]
+fn off_loopback_it_refuses_to_start_without_a_token_file_and_says_what_to_do() {
+    let arguments = ["serve", "--listen", "0.0.0.0:0", "--store", "memory:"];
+    let output = binary(&arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("--token-file FILE"), "{stderr}");
+}
+
+#[tokio::test]
+async fn with_a_token_file_it_asks_for_one_of_its_tokens() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tokens");
+    fs::write(&path, "# ops\nfirst\n\nsecond\n").unwrap();
+    let served = Served::start("127.0.0.1:0", "memory:", &["--token-file", text(&path)]);
+    let (client, base) = served.client();
+    assert_eq!(
+        get(&(client.clone(), base.clone()), "/v1/accounts/alice").await.0,
+        401
+    );
+    let request = client
+        .get(format!("{base}/v1/accounts/alice"))
+        .bearer_auth("second");
+    assert_eq!(request.send().await.unwrap().status().as_u16(), 404);
+}
+
+#[test]
+fn an_empty_token_file_is_refused_at_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("tokens");
+    fs::write(&path, "\n# nobody\n").unwrap();
+    let arguments = [
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--store",
+        "memory:",
+        "--token-file",
+        text(&path),
+    ];
+    let output = binary(&arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        stderr.contains(text(&path)) && stderr.contains("no token"),
+        "{stderr}"
+    );
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
