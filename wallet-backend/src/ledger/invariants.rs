@@ -273,3 +273,102 @@ pub fn check_rows(rows: &AccountRows) -> Vec<Violation> {
 fn sum(amounts: impl Iterator<Item = i64>) -> i64 {
     amounts.fold(0, i64::saturating_add)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::account::{Account, RequestId, Timestamp};
+    use crate::command::{Answer, Command, Operation, Outcome, Task};
+    use crate::ledger::decide::{Context, Rows, decide};
+    use crate::money::{Amount, Currency};
+
+    /// An account with one credit of 10 and one debit of 4, by the core's own decisions.
+    fn ledger() -> (AccountRows, Vec<Entry>) {
+        let id = AccountId::new("a").unwrap();
+        let mut rows = AccountRows::open(Account::new(id.clone(), Currency::new("EUR").unwrap()));
+        let mut entries = Vec::new();
+        let (memo, amount) = (None, |minor| Amount::new(minor).unwrap());
+        let credit = Operation::Credit {
+            amount: amount(10),
+            memo: memo.clone(),
+        };
+        let debit = Operation::Debit {
+            amount: amount(4),
+            memo,
+        };
+        for (name, operation) in [("c", credit), ("d", debit)] {
+            let request = RequestId::new(name).unwrap();
+            let task = Task::Run(Command {
+                account: id.clone(),
+                request,
+                operation,
+            });
+            let own = Rows {
+                own: Some(&rows),
+                ..Rows::default()
+            };
+            let context = Context {
+                now: Timestamp(1),
+                prefer: 0,
+            };
+            let decision = decide(&task, own, context).unwrap();
+            assert!(matches!(
+                decision.answer,
+                Answer::Decided {
+                    outcome: Outcome::Posted(_),
+                    replayed: false
+                }
+            ));
+            rows.apply(&decision.changes).unwrap();
+            entries.extend(decision.changes.entries);
+        }
+        (rows, entries)
+    }
+
+    fn check(rows: &AccountRows, entries: &[Entry]) -> Vec<(Rule, Option<u64>)> {
+        let mut check = AccountCheck::new(rows.account().id.clone());
+        for entry in entries {
+            check.push(entry);
+        }
+        let named = |violation: Violation| (violation.rule, violation.version);
+        check.finish(rows).into_iter().map(named).collect()
+    }
+
+    #[test]
+    fn what_the_core_decides_is_proven() {
+        let (rows, entries) = ledger();
+        assert_eq!(check(&rows, &entries), []);
+    }
+
+    #[test]
+    fn a_single_wrong_cent_is_named_with_its_version_and_once() {
+        let (rows, mut entries) = ledger();
+        entries[0].balance_after += 1;
+        entries[1].balance_after += 1;
+        let found = check(&rows, &entries);
+        assert_eq!(
+            found,
+            [(Rule::BalanceChain, Some(1)), (Rule::SlotBalance, Some(2))]
+        );
+    }
+
+    #[test]
+    fn a_lost_entry_is_named() {
+        let (rows, entries) = ledger();
+        assert_eq!(check(&rows, &entries[1..]), [(Rule::VersionGap, Some(2)),]);
+        assert_eq!(
+            check(&rows, &entries[..1]),
+            [(Rule::SlotVersion, Some(1)), (Rule::SlotBalance, Some(1)),]
+        );
+    }
+
+    #[test]
+    fn a_violation_reads_as_a_sentence_that_names_the_place() {
+        let (rows, entries) = ledger();
+        let mut check = AccountCheck::new(rows.account().id.clone());
+        check.push(&entries[0]);
+        let violation = check.finish(&rows).remove(0);
+        let expected = "account a slot 0 version 1: not so that the slot's version is its last entry's: expected 1, found 2";
+        assert_eq!(violation.to_string(), expected);
+    }
+}

@@ -236,3 +236,143 @@ impl AccountRows {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::account::{AccountId, RequestId, Timestamp};
+    use crate::money::{Amount, Currency};
+
+    fn account() -> Account {
+        let id = AccountId::new("a").unwrap();
+        Account::new(id, Currency::new("EUR").unwrap())
+    }
+
+    fn entry(version: u64, kind: EntryKind, delta: i64, balance_after: i64) -> Entry {
+        Entry {
+            account: account().id,
+            slot: SlotIndex::PRIMARY,
+            version,
+            kind,
+            request: None,
+            delta,
+            held_delta: 0,
+            balance_after,
+            at: Timestamp::default(),
+            link: None,
+        }
+    }
+
+    fn entries(entries: Vec<Entry>) -> Changes {
+        Changes {
+            entries,
+            ..Changes::default()
+        }
+    }
+
+    fn pending(number: u64, minor: i64) -> Changes {
+        let row = Pending {
+            number,
+            amount: Amount::new(minor).unwrap(),
+            request: RequestId::new("r").unwrap(),
+            link: None,
+            at: Timestamp::default(),
+        };
+        Changes {
+            pending_added: vec![(account().id, row)],
+            ..Changes::default()
+        }
+    }
+
+    fn settled(number: u64, minor: i64) -> Changes {
+        Changes {
+            pending_settled: vec![(account().id, number)],
+            ..entries(vec![entry(1, EntryKind::Settle, minor, minor)])
+        }
+    }
+
+    fn broken(steps: &[Changes]) -> (Rule, Option<u64>) {
+        let mut rows = AccountRows::open(account());
+        let violation = steps
+            .iter()
+            .find_map(|changes| rows.apply(changes).err())
+            .unwrap();
+        (violation.rule, violation.version)
+    }
+
+    #[test]
+    fn a_chain_of_entries_moves_the_slot() {
+        let mut rows = AccountRows::open(account());
+        let changes = entries(vec![
+            entry(1, EntryKind::Credit, 5, 5),
+            entry(2, EntryKind::Debit, -2, 3),
+        ]);
+        rows.apply(&changes).unwrap();
+        let slot = rows.slots()[0];
+        assert_eq!((slot.balance, slot.version, rows.total()), (3, 2, 3));
+    }
+
+    #[test]
+    fn what_a_wrong_decision_or_a_damaged_log_would_do_is_refused_with_its_version() {
+        let credit = |version, delta, after| entries(vec![entry(version, EntryKind::Credit, delta, after)]);
+        let mut elsewhere = entry(1, EntryKind::Credit, 1, 1);
+        elsewhere.slot = SlotIndex::new(9).unwrap();
+        let cases = [
+            (vec![credit(2, 5, 5)], Rule::VersionGap, Some(2)),
+            (vec![credit(1, 5, 5), credit(1, 5, 10)], Rule::VersionGap, Some(1)),
+            (vec![credit(1, 5, 6)], Rule::BalanceChain, Some(1)),
+            (vec![credit(1, -5, -5)], Rule::NegativeBalance, Some(1)),
+            (
+                vec![credit(1, i64::MAX, i64::MAX), credit(2, 1, 0)],
+                Rule::Overflow,
+                Some(2),
+            ),
+            (
+                vec![credit(1, i64::MAX, i64::MAX), pending(1, 1)],
+                Rule::Overflow,
+                None,
+            ),
+            (vec![entries(vec![elsewhere])], Rule::SlotMissing, Some(1)),
+            (vec![pending(2, 5)], Rule::PendingNumber, Some(2)),
+            (vec![pending(1, 5), settled(2, 5)], Rule::PendingNumber, Some(2)),
+            (vec![pending(1, 5), settled(1, 6)], Rule::PendingAmount, None),
+            (
+                vec![entries(vec![entry(1, EntryKind::Settle, 5, 5)])],
+                Rule::PendingAmount,
+                None,
+            ),
+        ];
+        for (steps, rule, version) in cases {
+            assert_eq!(broken(&steps), (rule, version), "{steps:?}");
+        }
+    }
+
+    #[test]
+    fn a_settled_row_is_gone_and_its_number_is_not_used_again() {
+        let mut rows = AccountRows::open(account());
+        rows.apply(&pending(1, 5)).unwrap();
+        assert_eq!((rows.in_pending(), rows.total()), (5, 5));
+        rows.apply(&settled(1, 5)).unwrap();
+        assert_eq!((rows.in_pending(), rows.in_slots()), (0, 5));
+        assert_eq!((rows.pending().len(), rows.next_pending()), (0, 2));
+    }
+
+    #[test]
+    fn rows_come_back_from_their_parts_and_wrong_parts_do_not() {
+        let mut rows = AccountRows::open(account());
+        rows.apply(&pending(1, 5)).unwrap();
+        let again = |next| {
+            let waiting = rows.pending().cloned().collect();
+            AccountRows::restore(account(), rows.slots().to_vec(), waiting, next)
+        };
+        assert_eq!(again(2).as_ref(), Ok(&rows));
+        assert_eq!(again(1).unwrap_err().rule, Rule::PendingNumber);
+    }
+
+    #[test]
+    fn an_idle_account_takes_less_than_300_bytes() {
+        let rows = AccountRows::open(account());
+        let heap = rows.slots.capacity() * size_of::<Slot>() + rows.pending.capacity();
+        assert!(size_of::<AccountRows>() + heap + 64 < 300);
+    }
+}

@@ -263,3 +263,146 @@ fn pair_off(above: Vec<(SlotIndex, i64)>, below: Vec<(SlotIndex, i64)>) -> Vec<S
     }
     shifts
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+    use crate::account::{Account, AccountId, Pending, SlotCount, Timestamp};
+    use crate::money::Currency;
+
+    /// An account with these balances by slot, `count` slots in use, and these pending rows.
+    fn rows(debit: DebitMode, count: u8, balances: &[i64], pending: &[i64]) -> AccountRows {
+        let id = AccountId::new("a").unwrap();
+        let account = Account {
+            debit,
+            slots: SlotCount::new(count).unwrap(),
+            ..Account::new(id, Currency::new("EUR").unwrap())
+        };
+        let slot = |(index, balance): (u8, &i64)| Slot {
+            index: SlotIndex::new(index).unwrap(),
+            balance: *balance,
+            version: 1,
+        };
+        let waiting = |(number, minor): (u64, &i64)| Pending {
+            number,
+            amount: amount(*minor),
+            request: RequestId::new("r").unwrap(),
+            link: None,
+            at: Timestamp::default(),
+        };
+        let slots = (0..).zip(balances).map(slot).collect();
+        let pending: VecDeque<_> = (1..).zip(pending).map(waiting).collect();
+        AccountRows::restore(account, slots, pending, 1_000).unwrap()
+    }
+
+    fn amount(minor: i64) -> Amount {
+        Amount::new(minor).unwrap()
+    }
+
+    fn shift(from: u8, to: u8, amount: i64) -> Shift {
+        let index = |index| SlotIndex::new(index).unwrap();
+        Shift {
+            from: index(from),
+            to: index(to),
+            amount,
+        }
+    }
+
+    fn plan(settle: usize, shifts: Vec<Shift>) -> DebitPlan {
+        let slot = SlotIndex::PRIMARY;
+        DebitPlan { settle, shifts, slot }
+    }
+
+    #[test]
+    fn a_credit_goes_round_the_slots_that_are_not_the_gate() {
+        let rows = rows(DebitMode::Primary, 4, &[0, 0, 0, 0], &[]);
+        let chosen: Vec<_> = (0..6)
+            .map(|prefer| plan_credit(&rows, amount(1), prefer).unwrap().get())
+            .collect();
+        assert_eq!(chosen, [1, 2, 3, 1, 2, 3]);
+    }
+
+    #[test]
+    fn a_lone_slot_takes_every_credit() {
+        let rows = rows(DebitMode::Primary, 1, &[0], &[]);
+        let primary = Some(SlotIndex::PRIMARY);
+        assert_eq!(plan_credit(&rows, amount(1), u64::MAX), primary);
+    }
+
+    #[test]
+    fn slots_out_of_use_take_no_credit_but_are_collected() {
+        let rows = rows(DebitMode::Primary, 2, &[1, 2, 30], &[]);
+        assert!((0..9).all(|prefer| plan_credit(&rows, amount(1), prefer).unwrap().get() == 1));
+        let collected = plan(0, vec![shift(1, 0, 2), shift(2, 0, 30)]);
+        assert_eq!(plan_debit(&rows, amount(33)), Ok(collected));
+    }
+
+    #[test]
+    fn slot_0_pays_alone_while_it_can() {
+        let rows = rows(DebitMode::Primary, 2, &[10, 10], &[10]);
+        assert_eq!(plan_debit(&rows, amount(10)), Ok(plan(0, Vec::new())));
+    }
+
+    #[test]
+    fn pending_rows_come_before_slots_and_only_as_many_as_are_needed() {
+        let rows = rows(DebitMode::Primary, 3, &[10, 5, 5], &[3, 3, 3]);
+        assert_eq!(plan_debit(&rows, amount(14)), Ok(plan(2, Vec::new())));
+        let collected = plan(3, vec![shift(1, 0, 5)]);
+        assert_eq!(plan_debit(&rows, amount(20)), Ok(collected));
+    }
+
+    #[test]
+    fn empty_slots_are_passed_over() {
+        let rows = rows(DebitMode::Primary, 4, &[0, 0, 7, 0], &[]);
+        assert_eq!(plan_debit(&rows, amount(7)), Ok(plan(0, vec![shift(2, 0, 7)])));
+    }
+
+    #[test]
+    fn a_refusal_is_proven_by_slots_and_pending_less_the_floor() {
+        let rows = rows(DebitMode::Primary, 2, &[4, 5], &[6]);
+        assert!(plan_debit(&rows, amount(15)).is_ok());
+        assert_eq!(plan_debit(&rows, amount(16)), Err(Short { available: 15 }));
+    }
+
+    #[test]
+    fn two_debits_of_thirty_do_not_fit_in_fifty() {
+        let rows = rows(DebitMode::Primary, 2, &[20, 0], &[]);
+        assert_eq!(plan_debit(&rows, amount(30)), Err(Short { available: 20 }));
+    }
+
+    #[test]
+    fn a_hashed_debit_never_starts_at_the_gate() {
+        let rows = rows(DebitMode::Hashed, 3, &[100, 100, 100], &[]);
+        for number in 0..50 {
+            let request = RequestId::new(&format!("r{number}")).unwrap();
+            let plan = plan_hashed_debit(&rows, amount(100), &request).unwrap();
+            assert_ne!(plan.slot, SlotIndex::PRIMARY);
+            assert_eq!((plan.settle, plan.shifts), (0, Vec::new()));
+        }
+    }
+
+    #[test]
+    fn even_slots_are_left_alone_until_one_has_less_than_half_its_share() {
+        let even = rows(DebitMode::Hashed, 4, &[10, 10, 10, 10], &[]);
+        let leaning = rows(DebitMode::Hashed, 4, &[16, 14, 6, 6], &[]);
+        let uneven = rows(DebitMode::Hashed, 4, &[20, 10, 7, 3], &[]);
+        assert!(!is_untidy(&even) && !is_untidy(&leaning) && is_untidy(&uneven));
+        assert_eq!(plan_tidy(&leaning), TidyPlan::default());
+        assert_eq!(plan_tidy(&uneven).shifts, [shift(0, 2, 3), shift(0, 3, 7)]);
+    }
+
+    #[test]
+    fn evening_out_drains_slots_out_of_use_and_spreads_what_settles() {
+        let rows = rows(DebitMode::Hashed, 2, &[0, 0, 5], &[6]);
+        let plan = plan_tidy(&rows);
+        assert_eq!((plan.settle, plan.shifts), (1, vec![shift(2, 1, 5)]));
+    }
+
+    #[test]
+    fn cents_too_few_to_share_make_nothing_untidy() {
+        let rows = rows(DebitMode::Hashed, 8, &[3, 0, 0, 0, 0, 0, 0, 0], &[]);
+        assert!(!is_untidy(&rows));
+    }
+}

@@ -84,3 +84,68 @@ impl<I> Ord for Head<I> {
         self.key().cmp(&other.key())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::account::{AccountId, EntryKind};
+
+    /// The entries of one slot at these times.
+    fn slot(index: u8, times: &[i64]) -> Vec<Entry> {
+        let entry = |(version, at): (u64, &i64)| Entry {
+            account: AccountId::new("a").unwrap(),
+            slot: SlotIndex::new(index).unwrap(),
+            version,
+            kind: EntryKind::Credit,
+            request: None,
+            delta: 1,
+            held_delta: 0,
+            balance_after: 1,
+            at: Timestamp(*at),
+            link: None,
+        };
+        (1..).zip(times).map(entry).collect()
+    }
+
+    fn page(slots: &[Vec<Entry>], after: &Cursor, limit: usize) -> EntryPage {
+        let unseen = slots.iter().map(|entries| {
+            let unseen = |entry: &&Entry| entry.version > after.seen(entry.slot);
+            entries.iter().filter(unseen).cloned().map(Ok::<_, ()>)
+        });
+        merge(after, unseen, limit).unwrap()
+    }
+
+    fn keys(page: &EntryPage) -> Vec<(u8, u64)> {
+        let key = |entry: &Entry| (entry.slot.get(), entry.version);
+        page.entries.iter().map(key).collect()
+    }
+
+    #[test]
+    fn slots_are_merged_by_time_and_then_by_number() {
+        let slots = [slot(0, &[1, 4]), slot(1, &[1, 2, 9])];
+        let merged = page(&slots, &Cursor::default(), 10);
+        assert_eq!(keys(&merged), [(0, 1), (1, 1), (1, 2), (0, 2), (1, 3)]);
+    }
+
+    #[test]
+    fn a_clock_that_steps_back_hides_no_entry() {
+        let slots = [slot(0, &[50, 10, 60]), slot(1, &[20, 30])];
+        let mut cursor = Cursor::default();
+        let mut seen = Vec::new();
+        for _ in 0..5 {
+            let one = page(&slots, &cursor, 1);
+            seen.extend(keys(&one));
+            cursor = one.next;
+        }
+        assert_eq!(seen, [(1, 1), (1, 2), (0, 1), (0, 2), (0, 3)]);
+        assert_eq!(page(&slots, &cursor, 1).entries, []);
+    }
+
+    #[test]
+    fn a_cursor_keeps_slots_that_this_page_did_not_touch() {
+        let slots = [slot(0, &[1]), slot(1, &[2])];
+        let first = page(&slots, &Cursor::default(), 2);
+        let end = page(&slots, &first.next, 2);
+        assert_eq!((end.entries.len(), end.next), (0, first.next));
+    }
+}
