@@ -281,6 +281,8 @@ impl From<LedgerError> for Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::account::{AccountId, RequestId};
+    use crate::money::Currency;
 
     #[test]
     fn a_problem_carries_its_status_and_code_and_leaves_out_an_absent_field() {
@@ -309,6 +311,107 @@ mod tests {
             MAX_FIELD_CHARS + 1
         );
         assert_eq!(problem.detail.chars().count(), MAX_DETAIL_CHARS + 1);
+    }
+
+    fn answered(problem: &Problem) -> (u16, &'static str, Option<&str>) {
+        let code = problem.code();
+        (code.status().as_u16(), code.as_str(), problem.field.as_deref())
+    }
+
+    #[test]
+    fn every_failure_of_the_ledger_has_its_status_code_and_field() {
+        let account = AccountId::new("alice").unwrap();
+        let request = RequestId::new("r").unwrap();
+        let reason = String::new;
+        let rows = [
+            (
+                LedgerError::Invalid {
+                    field: "memo",
+                    reason: reason(),
+                },
+                (400, "invalid_request", Some("memo")),
+            ),
+            (
+                LedgerError::AccountNotFound {
+                    account: account.clone(),
+                    field: "to",
+                },
+                (404, "account_not_found", Some("to")),
+            ),
+            (
+                LedgerError::AccountExists {
+                    account: account.clone(),
+                    field: "floor",
+                },
+                (409, "account_exists", Some("floor")),
+            ),
+            (
+                LedgerError::RequestReused {
+                    account: account.clone(),
+                    request: request.clone(),
+                    field: "amount",
+                },
+                (422, "request_id_reused", Some("amount")),
+            ),
+            (
+                LedgerError::InProgress {
+                    account: account.clone(),
+                    request,
+                },
+                (409, "request_in_progress", None),
+            ),
+            (LedgerError::LaneFull { account }, (429, "overloaded", None)),
+            (LedgerError::StoreFull, (503, "overloaded", None)),
+            (
+                LedgerError::Unavailable { reason: reason() },
+                (503, "unavailable", None),
+            ),
+            (
+                LedgerError::OutcomeUnknown { reason: reason() },
+                (504, "outcome_unknown", None),
+            ),
+        ];
+        for (error, expected) in rows {
+            assert_eq!(answered(&Problem::from(error)), expected);
+        }
+    }
+
+    #[test]
+    fn every_refusal_has_its_status_code_and_field() {
+        let account = AccountId::new("alice").unwrap();
+        let (from, to) = (Currency::new("EUR").unwrap(), Currency::new("JPY").unwrap());
+        let short = Refusal::InsufficientFunds {
+            account: account.clone(),
+            asked: 2,
+            available: 1,
+        };
+        let rows = [
+            (short, (422, "insufficient_funds", Some("amount"))),
+            (
+                Refusal::AccountFrozen {
+                    account: account.clone(),
+                },
+                (409, "account_frozen", None),
+            ),
+            (
+                Refusal::AccountClosed {
+                    account: account.clone(),
+                },
+                (409, "account_closed", None),
+            ),
+            (
+                Refusal::BalanceLimit { account, asked: 2 },
+                (422, "balance_limit", Some("amount")),
+            ),
+            (
+                Refusal::CurrencyMismatch { from, to },
+                (422, "currency_mismatch", Some("to")),
+            ),
+            (Refusal::Abandoned, (422, "abandoned", None)),
+        ];
+        for (refusal, expected) in rows {
+            assert_eq!(answered(&Problem::from(&refusal)), expected);
+        }
     }
 
     #[test]

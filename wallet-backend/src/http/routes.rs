@@ -254,6 +254,13 @@ const fn done(replayed: bool) -> OperationResult {
 }
 
 fn failed(error: LedgerError) -> (OperationResult, Answered) {
+    // What an operator has to know. The rest is the caller's affair, and counted.
+    if matches!(
+        error,
+        LedgerError::Unavailable { .. } | LedgerError::OutcomeUnknown { .. }
+    ) {
+        tracing::warn!(%error, "an operation failed");
+    }
     let problem = Problem::from(error);
     (OperationResult::Problem(problem.code()), Err(problem))
 }

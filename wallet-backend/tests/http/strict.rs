@@ -1,6 +1,7 @@
 //! What is not understood is refused, and the answer names the field. Nothing of it reaches the wallet.
 
 use http::Request;
+use proptest::prelude::*;
 
 use self::rows::{DEBIT, OPEN, ROWS};
 use super::support::{Api, Reply};
@@ -187,6 +188,39 @@ async fn entries_are_not_served_as_csv_or_ndjson() {
     ] {
         let request = Request::get("/v1/accounts/alice/entries").header("accept", accept);
         assert_eq!(api.send(request, "").await.status, status, "{accept}");
+    }
+}
+
+/// A valid body with one byte replaced, removed or doubled.
+fn damaged() -> impl Strategy<Value = Vec<u8>> {
+    let whole = r#"{"request_id":"r\u0031","amount":40,"memo":"\u00e4 t\"ea"}"#.as_bytes();
+    (0..whole.len(), any::<u8>(), 0..3_u8).prop_map(move |(place, byte, how)| {
+        let mut body = whole.to_vec();
+        match how {
+            0 => body[place] = byte,
+            1 => drop(body.remove(place)),
+            _ => body.insert(place, body[place]),
+        }
+        body
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_damaged_body_is_a_debit_or_a_400_and_never_anything_else(body in damaged()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let api = Api::funded().await;
+            let request = Request::post(DEBIT).header("content-type", "application/json");
+            let reply = api.send(request, body).await;
+            let balance = api.balance("alice").await;
+            match reply.status.as_u16() {
+                201 => assert_eq!(balance, 100 - reply.json()["amount"].as_i64().unwrap()),
+                422 => assert_eq!(reply.code(), "insufficient_funds"),
+                400 => assert_eq!((reply.problem().0.as_str(), balance), ("invalid_request", 100)),
+                other => panic!("{other}"),
+            }
+        });
     }
 }
 

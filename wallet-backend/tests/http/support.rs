@@ -33,10 +33,8 @@ impl Api {
         Self(router(Wallet::memory().unwrap(), options))
     }
 
-    /// With the wallet at hand too.
-    pub(super) fn with_wallet() -> (Self, Wallet) {
-        let wallet = Wallet::memory().unwrap();
-        (Self(router(wallet.clone(), HttpOptions::default())), wallet)
+    pub(super) fn over(wallet: Wallet) -> Self {
+        Self(router(wallet, HttpOptions::default()))
     }
 
     /// With the accounts `alice` and `bob` in EUR, and 100 minor units on the first.

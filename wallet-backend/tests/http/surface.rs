@@ -4,6 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use http::{Method, Request};
 use serde_json::Value;
+use wallet_backend::Wallet;
+use wallet_backend::combiner::Limits;
+use wallet_backend::store::any::AnyStore;
+use wallet_backend::store::memory::Memory;
 
 use super::support::{Api, Reply};
 
@@ -264,8 +268,25 @@ async fn a_client_that_goes_away_leaves_its_debit_to_be_decided() {
 }
 
 #[tokio::test]
+async fn a_store_that_takes_no_more_answers_503_and_when_to_come_back() {
+    let full = Limits {
+        store: 0,
+        ..Limits::default()
+    };
+    let wallet = Wallet::over(AnyStore::Memory(Memory::default()), full).unwrap();
+    let api = Api::over(wallet);
+    let reply = api
+        .post("/v1/accounts", r#"{"account_id":"alice","currency":"EUR"}"#)
+        .await;
+    assert_eq!(reply.status, 503);
+    assert_eq!(reply.problem(), ("overloaded".to_owned(), None));
+    assert_eq!(reply.header("retry-after"), Some("1"));
+}
+
+#[tokio::test]
 async fn a_closed_wallet_is_unavailable_and_not_ready() {
-    let (api, wallet) = Api::with_wallet();
+    let wallet = Wallet::memory().unwrap();
+    let api = Api::over(wallet.clone());
     wallet.close().await;
     let body = r#"{"account_id":"alice","currency":"EUR"}"#;
     for reply in [api.post("/v1/accounts", body).await, api.get("/readyz").await] {
