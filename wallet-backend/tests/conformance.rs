@@ -4,9 +4,11 @@
 //! compares reply by reply, read by read, with `at` masked.
 
 use wallet_backend::clock::Clock;
+use wallet_backend::store::embedded::{Embedded, Options};
 use wallet_backend::store::memory::Memory;
 use wallet_backend::store::{Preference, Store};
 
+use crate::faults::{FaultDisk, small};
 use crate::support::Bench;
 
 mod cases;
@@ -30,6 +32,23 @@ impl Factory for InMemory {
 
     fn make(&self, preferred: u64) -> Memory {
         Memory::new(Clock::System, Preference::Fixed(preferred))
+    }
+}
+
+/// On a disk in memory, with segments of 256 KiB and a checkpoint every 48 KiB.
+struct OnDisk;
+
+impl Factory for OnDisk {
+    type Store = Embedded;
+
+    fn make(&self, preferred: u64) -> Embedded {
+        let options = Options {
+            clock: Clock::System,
+            preference: Preference::Fixed(preferred),
+            segment_bytes: 256 << 10,
+            ..small(&FaultDisk::default())
+        };
+        Embedded::open(options).unwrap()
     }
 }
 
@@ -97,3 +116,4 @@ macro_rules! conformance {
 }
 
 conformance!(memory, InMemory);
+conformance!(embedded, OnDisk);

@@ -8,6 +8,7 @@
 
 mod combiner;
 mod conformance;
+mod faults;
 mod history;
 mod history_mutants;
 #[cfg(feature = "http")]

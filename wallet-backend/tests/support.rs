@@ -166,10 +166,15 @@ impl<S: Store> Bench<S> {
     }
 
     pub(crate) fn account(&self, name: &str) -> AccountView {
-        self.runtime
-            .block_on(self.store.account(&id(name)))
-            .unwrap()
-            .unwrap()
+        self.view(name).unwrap()
+    }
+
+    pub(crate) fn view(&self, name: &str) -> Option<AccountView> {
+        self.runtime.block_on(self.store.account(&id(name))).unwrap()
+    }
+
+    pub(crate) fn close(&self) {
+        self.runtime.block_on(self.store.close());
     }
 
     /// Balances by slot.

@@ -2,6 +2,7 @@
 
 use crate::account::{AccountId, RequestId};
 use crate::command::{AccountView, LedgerError, RequestView};
+use crate::store::embedded::Embedded;
 use crate::store::memory::Memory;
 use crate::store::{Cursor, EntryPage, Job, Store};
 
@@ -9,18 +10,21 @@ use crate::store::{Cursor, EntryPage, Job, Store};
 #[derive(Debug)]
 pub enum AnyStore {
     Memory(Memory),
+    Embedded(Embedded),
 }
 
 impl Store for AnyStore {
     async fn run(&self, batch: Vec<Job>) {
         match self {
             Self::Memory(store) => store.run(batch).await,
+            Self::Embedded(store) => store.run(batch).await,
         }
     }
 
     async fn account(&self, id: &AccountId) -> Result<Option<AccountView>, LedgerError> {
         match self {
             Self::Memory(store) => store.account(id).await,
+            Self::Embedded(store) => store.account(id).await,
         }
     }
 
@@ -32,6 +36,7 @@ impl Store for AnyStore {
     ) -> Result<Option<EntryPage>, LedgerError> {
         match self {
             Self::Memory(store) => store.entries(id, after, limit).await,
+            Self::Embedded(store) => store.entries(id, after, limit).await,
         }
     }
 
@@ -42,24 +47,28 @@ impl Store for AnyStore {
     ) -> Result<Option<RequestView>, LedgerError> {
         match self {
             Self::Memory(store) => store.request(account, request).await,
+            Self::Embedded(store) => store.request(account, request).await,
         }
     }
 
     fn untidy(&self, limit: usize) -> Vec<AccountId> {
         match self {
             Self::Memory(store) => store.untidy(limit),
+            Self::Embedded(store) => store.untidy(limit),
         }
     }
 
     fn health(&self) -> Result<(), LedgerError> {
         match self {
             Self::Memory(store) => store.health(),
+            Self::Embedded(store) => store.health(),
         }
     }
 
     async fn close(&self) {
         match self {
             Self::Memory(store) => store.close().await,
+            Self::Embedded(store) => store.close().await,
         }
     }
 }

@@ -1,1 +1,428 @@
-//! The embedded engine: the log is the ledger.
+//! The embedded engine: the log is the ledger. One machine, one process, no replication.
+//!
+//! Every decided task is one record in an append-only log of effects. An operation is acknowledged when the log is
+//! durable to it, and everything else here is derived from the log and can be rebuilt from it. Reading from top to
+//! bottom:
+//!
+//! # Files
+//! | name | what | module |
+//! |---|---|---|
+//! | `LOCK` | `flock`: one process at a time | [`disk`] |
+//! | `log/NNNNNNNNNN.seg` | the log: segments of 4 KiB pages, zero-filled ahead, used once | `segment`, `page` |
+//! | `state/NNNNNNNNNN.ckpt` | checkpoints: every account (base), or those that changed (delta) | `checkpoint`, `blocks` |
+//! | `index/NNNNNNNNNN.run` | where the requests up to a checkpoint are, sorted by fingerprint | `run`, `blocks` |
+//!
+//! Every file begins with a magic number and a format version; an unknown version is refused by name.
+//!
+//! # Writing: group commit with early lock release
+//! Deciding ([`Store::run`]) happens under one mutex, over rows in memory, and appends the record to the open batch
+//! (`state`). One thread (`threads`) takes the whole open batch, writes its pages, calls `fdatasync`, and only then
+//! gives the answers that waited for it. Meanwhile the next batch fills. Batch n + 1 is written only after the sync of
+//! batch n has returned.
+//!
+//! **Every answer waits until the log is durable up to the newest batch that its decision saw**: receipts, refusals,
+//! replays, reads. A failed write or sync of a batch stops the store for good, since nothing more can be known of the
+//! file: what was in flight is `OutcomeUnknown`, what was never written is `Unavailable`. No room for the next segment
+//! is `Unavailable` until there is room: a record is only decided once it has its place.
+//!
+//! # Recovery rules (`scan`), each with its reason
+//! 1. A page with all eight sector stamps and a wrong checksum is damage, wherever it is: it was written whole.
+//! 2. A batch that lacks a page or a stamp is torn: it is dropped, with all its pages, if nothing follows. It was never
+//!    acknowledged, as its sync had not returned.
+//! 3. If something follows a torn batch, it is damage: what follows was written after that batch's sync.
+//! 4. Damage is never repaired or skipped: opening is refused, with segment and byte.
+//! 5. At opening (`open`) everything after the newest checkpoint is written again into a fresh segment and synced
+//!    before the first answer: the page cache is not the disk. The segment's head names the place from which it
+//!    replaces the old tail (`layout`), and it counts once its closing page is whole.
+//! 6. Checkpoints and runs are derived: damage in one is reported, and more of the log is read instead. They are
+//!    published only once the log is durable to their mark, so a log that does not reach it has lost something: refused.
+//!
+//! A sector of the last batch that a disk loses after it said it was synced looks like a torn one: the stated limit.
+//!
+//! # Bounds
+//! Memory: an account takes some 300 bytes, whatever its history; a request takes 16 bytes until the next checkpoint
+//! and about 10 bits after it (the filter of its run; the request itself stays on disk for ever). Open batch and
+//! batch in flight: 8 MiB and 8 192 jobs each. Open files for reading: 32.
+//! Disk: a lone operation costs a 4 KiB page; opening writes such pages again densely, after a checkpoint they stay.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::account::{AccountId, RequestId, SlotIndex};
+use crate::clock::Clock;
+use crate::command::{AccountView, LedgerError, Leg, RequestView};
+use crate::ledger::decide::Context;
+use crate::store::embedded::disk::{Disk, Lock, RealDisk};
+use crate::store::embedded::links::Chain;
+use crate::store::embedded::open::{Opened, Tail};
+use crate::store::embedded::requests::{Filed, fingerprint};
+use crate::store::embedded::shared::Shared;
+use crate::store::embedded::state::{Next, State, unavailable};
+use crate::store::embedded::statement::SlotEntries;
+use crate::store::embedded::threads::Pace;
+use crate::store::page::merge;
+use crate::store::{Cursor, EntryPage, Job, Preference, Store};
+
+mod blocks;
+mod books;
+mod checkpoint;
+pub mod disk;
+mod error;
+mod layout;
+mod links;
+mod open;
+mod page;
+mod record;
+mod records;
+mod requests;
+mod rows;
+mod run;
+mod scan;
+mod segment;
+mod shared;
+mod state;
+mod statement;
+mod threads;
+mod wire;
+mod write;
+
+pub use error::{Damage, OpenError};
+
+/// How a store is opened. [`Options::at`] has the defaults.
+#[derive(Debug)]
+pub struct Options {
+    /// The data directory.
+    pub disk: Arc<dyn Disk>,
+    pub clock: Clock,
+    pub preference: Preference,
+    /// Size of a segment; 64 KiB to 4 GiB, in whole pages.
+    pub segment_bytes: u64,
+    /// Room for new batches in the segment that opening makes: restarts should not eat the disk.
+    pub fresh_bytes: u64,
+    /// A checkpoint is due after so many bytes of log.
+    pub checkpoint_bytes: u64,
+    /// A tail of more bytes is not written again at opening, but for its last batch.
+    pub rewrite_bytes: u64,
+    /// How long until a segment that could not be prepared is tried again.
+    pub retry: Duration,
+}
+
+impl Options {
+    /// A directory of the file system, made if it is missing.
+    #[must_use]
+    pub fn at(directory: impl Into<std::path::PathBuf>) -> Self {
+        Self::on(Arc::new(RealDisk::new(directory)))
+    }
+
+    /// Any disk.
+    #[must_use]
+    pub fn on(disk: Arc<dyn Disk>) -> Self {
+        Self {
+            disk,
+            clock: Clock::default(),
+            preference: Preference::default(),
+            segment_bytes: 64 << 20,
+            fresh_bytes: 4 << 20,
+            checkpoint_bytes: 64 << 20,
+            rewrite_bytes: 1 << 30,
+            retry: Duration::from_secs(1),
+        }
+    }
+
+    fn pages(bytes: u64, least: u64) -> u32 {
+        let pages = (bytes >> page::PAGE.ilog2()).clamp(least, segment::MAX_PAGES.into());
+        u32::try_from(pages).unwrap_or(segment::MAX_PAGES)
+    }
+}
+
+/// A ledger in a directory.
+#[derive(Debug)]
+pub struct Embedded {
+    shared: Arc<Shared>,
+    clock: Clock,
+    preference: Preference,
+    running: Mutex<Option<Running>>,
+}
+
+/// Of an account, what its statement is read from.
+type SlotChains = Vec<(SlotIndex, Chain)>;
+
+/// What ends with the store.
+#[derive(Debug)]
+struct Running {
+    threads: Vec<JoinHandle<()>>,
+    /// Falls last: then the directory is free.
+    lock: Box<dyn Lock>,
+}
+
+impl Embedded {
+    /// Opens a directory, made if it is missing: reads the newest checkpoint and the log after it. Blocks.
+    ///
+    /// # Errors
+    /// [`OpenError`]: in use, damaged, of an unknown version, or what the file system says.
+    pub fn open(options: Options) -> Result<Self, OpenError> {
+        let disk = Arc::clone(&options.disk);
+        let lock = take_lock(disk.as_ref())?;
+        let tail = Tail {
+            most: options.rewrite_bytes,
+            spare_pages: Options::pages(options.fresh_bytes, 1),
+        };
+        let Opened {
+            store,
+            books,
+            segment,
+            end,
+            checkpoints,
+            tail,
+        } = open::open(&disk, tail, new_store_id())?;
+        let state = State::new(books, segment, end, tail, !checkpoints.has_base());
+        let shared = Arc::new(Shared::new(disk, store, state));
+        let pace = Pace {
+            segment_pages: Options::pages(options.segment_bytes, 16),
+            checkpoint_bytes: options.checkpoint_bytes,
+            checkpoint_bytes_at_close: options.checkpoint_bytes / 16,
+            retry: options.retry,
+        };
+        let threads =
+            threads::start(&shared, pace, checkpoints).map_err(OpenError::io("start the store's threads"))?;
+        Ok(Self {
+            shared,
+            clock: options.clock,
+            preference: options.preference,
+            running: Mutex::new(Some(Running { threads, lock })),
+        })
+    }
+
+    /// Ends the threads once everything decided is written, and frees the directory.
+    fn end(running: Running) {
+        for thread in running.threads {
+            // A thread that panicked has stopped the store already, and said so.
+            drop(thread.join());
+        }
+        drop(running.lock);
+    }
+
+    fn begin_closing(&self) -> Option<Running> {
+        self.shared.lock().closing = true;
+        self.shared.work.notify_all();
+        self.shared.announce_room();
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn context(&self) -> Context {
+        Context {
+            now: self.clock.now(),
+            prefer: self.preference.next(),
+        }
+    }
+
+    /// Every slot's chain, and the batch to wait for.
+    fn chains(&self, id: &AccountId) -> Result<(u64, Option<SlotChains>), LedgerError> {
+        let state = self.reading()?;
+        let slots = state.books.get(id).map(|held| {
+            let slots = held.rows.slots().iter();
+            slots
+                .filter_map(|slot| Some((slot.index, held.chains.of(slot.index)?.clone())))
+                .collect()
+        });
+        Ok((state.newest(), slots))
+    }
+
+    fn reading(&self) -> Result<std::sync::MutexGuard<'_, State>, LedgerError> {
+        let state = self.shared.lock();
+        match state.refusal() {
+            Some(refusal) => Err(refusal),
+            None => Ok(state),
+        }
+    }
+}
+
+impl Store for Embedded {
+    async fn run(&self, batch: Vec<Job>) {
+        let mut room = self.shared.room();
+        let (mut jobs, mut put_back) = (batch.into_iter(), None);
+        loop {
+            room.mark_unchanged();
+            let (answers, wants_space, broken) = {
+                let mut state = self.shared.lock();
+                let mut context = || self.context();
+                let answers = state.take_jobs(&mut jobs, &mut put_back, &mut context, &self.shared.records);
+                let wants_space = matches!(state.next, Next::Wanted);
+                (answers, wants_space, state.stopped.clone())
+            };
+            self.shared.work.notify_one();
+            if wants_space {
+                self.shared.space.notify_one();
+            }
+            if let Some(reason) = broken {
+                self.shared.stop(&reason);
+            }
+            for (job, answer) in answers {
+                job.answer(answer);
+            }
+            if put_back.is_none() || room.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn account(&self, id: &AccountId) -> Result<Option<AccountView>, LedgerError> {
+        let (newest, view) = {
+            let state = self.reading()?;
+            (state.newest(), state.books.get(id).map(|held| held.rows.view()))
+        };
+        self.shared.durable(newest).await?;
+        Ok(view)
+    }
+
+    async fn entries(
+        &self,
+        id: &AccountId,
+        after: &Cursor,
+        limit: usize,
+    ) -> Result<Option<EntryPage>, LedgerError> {
+        let (newest, slots) = self.chains(id)?;
+        self.shared.durable(newest).await?;
+        let Some(slots) = slots else { return Ok(None) };
+        let (shared, id, after) = (Arc::clone(&self.shared), id.clone(), after.clone());
+        blocking(move || {
+            let step = u64::try_from(limit.div_ceil(slots.len().max(1))).unwrap_or(1);
+            let slots = slots.into_iter().map(|slot| {
+                let seen = after.seen(slot.0);
+                SlotEntries::after(&shared.records, &id, slot, seen, step)
+            });
+            let page = merge(&after, slots, limit);
+            page.map(Some).map_err(|error| failed_read(&error))
+        })
+        .await
+    }
+
+    async fn request(
+        &self,
+        account: &AccountId,
+        request: &RequestId,
+    ) -> Result<Option<RequestView>, LedgerError> {
+        let keys = [Filed::Decision, Filed::Settlement]
+            .map(|filed| fingerprint(self.shared.store, account, request, filed));
+        let (newest, known, recent, older) = {
+            let state = self.reading()?;
+            let recent = keys.map(|key| state.books.find_recent(key));
+            let known = state.books.get(account).is_some();
+            (state.newest(), known, recent, Arc::clone(&state.books.older))
+        };
+        self.shared.durable(newest).await?;
+        if !known {
+            return Ok(None);
+        }
+        let (shared, account, request) = (Arc::clone(&self.shared), account.clone(), request.clone());
+        blocking(move || {
+            let [mut decisions, mut settlements] = recent;
+            let [decision, settlement] = keys;
+            for (key, found) in [(decision, &mut decisions), (settlement, &mut settlements)] {
+                let more = older.find(key, found);
+                more.map_err(|error| unavailable(&error.to_string()))?;
+            }
+            look_up(&shared, &account, &request, &decisions, &settlements).map(Some)
+        })
+        .await
+    }
+
+    fn untidy(&self, limit: usize) -> Vec<AccountId> {
+        self.reading()
+            .map_or_else(|_| Vec::new(), |mut state| state.books.untidy(limit))
+    }
+
+    fn health(&self) -> Result<(), LedgerError> {
+        self.reading().map(drop)
+    }
+
+    async fn close(&self) {
+        if let Some(running) = self.begin_closing() {
+            let ended = blocking(move || {
+                Self::end(running);
+                Ok(())
+            });
+            // Broken off with its runtime, the threads end all the same.
+            drop(ended.await);
+        }
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        if let Some(running) = self.begin_closing() {
+            Self::end(running);
+        }
+    }
+}
+
+/// What became of a request whose records, all durable, are among the candidates.
+fn look_up(
+    shared: &Shared,
+    account: &AccountId,
+    request: &RequestId,
+    decisions: &[u64],
+    settlements: &[u64],
+) -> Result<RequestView, LedgerError> {
+    let read = |position: &u64| {
+        shared
+            .records
+            .read(*position)
+            .map_err(|error| failed_read(&error))
+    };
+    for position in decisions {
+        let found = read(position)?.changes.request;
+        let Some(found) = found.filter(|found| found.account == *account && found.request == *request) else {
+            continue;
+        };
+        let mut outcome = found.outcome;
+        for position in settlements {
+            let record = read(position)?;
+            let mut entries = record.changes.entries.iter();
+            if let Some(entry) = entries.find(|entry| entry.settles() == Some((account, request))) {
+                outcome = outcome.settled_by(Leg::from(entry));
+            }
+        }
+        return Ok(RequestView::Decided(outcome));
+    }
+    Ok(RequestView::NotFound)
+}
+
+/// Damage in an old part of the log: an operator must know, the caller learns that nothing can be said.
+fn failed_read(error: &OpenError) -> LedgerError {
+    tracing::error!(%error, "the log cannot be read");
+    unavailable(&error.to_string())
+}
+
+/// Runs what reads files off the caller's runtime, if it is on one.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, LedgerError> + Send + 'static,
+) -> Result<T, LedgerError> {
+    match tokio::runtime::Handle::try_current() {
+        Ok(runtime) => match runtime.spawn_blocking(work).await {
+            Ok(result) => result,
+            Err(_) => Err(unavailable("a read was broken off")),
+        },
+        Err(_) => work(),
+    }
+}
+
+fn take_lock(disk: &dyn Disk) -> Result<Box<dyn Lock>, OpenError> {
+    disk.create_folder("")
+        .map_err(OpenError::io("make the data directory"))?;
+    disk.lock().map_err(|error| {
+        if error.kind() == io::ErrorKind::WouldBlock {
+            OpenError::InUse
+        } else {
+            OpenError::io("lock the data directory")(error)
+        }
+    })
+}
+
+/// Random, from the same source as the standard library's hash keys: it only has to differ between stores.
+fn new_store_id() -> u64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    RandomState::new().build_hasher().finish()
+}

@@ -1,0 +1,285 @@
+//! The state in memory: every account's rows and chains, and where the recent requests are.
+//!
+//! Changed by [`Books::apply`] only, by the same changes whether they were just decided or are read from the log.
+//! While a checkpoint is being written, an account that is about to change is captured first: the checkpoint is of one
+//! moment, and deciding goes on.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use crate::account::{AccountId, SlotIndex};
+use crate::command::Changes;
+use crate::ledger::invariants::Violation;
+use crate::ledger::rows::AccountRows;
+use crate::ledger::slots::is_untidy;
+use crate::store::embedded::blocks::BlockError;
+use crate::store::embedded::links::{Chain, Chains, Links};
+use crate::store::embedded::requests::{Filed, Older, Table, fingerprint};
+use crate::store::embedded::rows::write_rows;
+use crate::store::embedded::wire::Writer;
+
+/// One account in memory.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) rows: AccountRows,
+    pub(super) chains: Chains,
+    /// Epochs, which end with each checkpoint: when it came, last changed, was last captured.
+    born: u64,
+    changed: u64,
+    captured: u64,
+}
+
+/// A checkpoint in the making.
+#[derive(Debug)]
+struct Snapshot {
+    epoch: u64,
+    full: bool,
+    left: Vec<AccountId>,
+    out: Writer,
+    accounts: u64,
+}
+
+/// All of it.
+#[derive(Debug)]
+pub(super) struct Books {
+    store: u64,
+    accounts: HashMap<AccountId, Held>,
+    recent: Table,
+    pub(super) older: Arc<Older>,
+    untidy: BTreeSet<AccountId>,
+    /// The last account that was named untidy: the next search begins after it.
+    untidy_after: Option<AccountId>,
+    epoch: u64,
+    /// Changed in this epoch.
+    dirty: Vec<AccountId>,
+    snapshot: Option<Snapshot>,
+}
+
+impl Books {
+    /// Books as a checkpoint kept them; empty for a new store.
+    pub(super) fn new(store: u64, accounts: Vec<(AccountRows, Chains)>, older: Older) -> Self {
+        let mut books = Self {
+            store,
+            accounts: HashMap::with_capacity(accounts.len()),
+            recent: Table::default(),
+            older: Arc::new(older),
+            untidy: BTreeSet::new(),
+            untidy_after: None,
+            epoch: 1,
+            dirty: Vec::new(),
+            snapshot: None,
+        };
+        for (rows, chains) in accounts {
+            if is_untidy(&rows) {
+                books.untidy.insert(rows.account().id.clone());
+            }
+            let id = rows.account().id.clone();
+            books.accounts.insert(id, Held::new(rows, chains, 0));
+        }
+        books
+    }
+
+    pub(super) fn get(&self, id: &AccountId) -> Option<&Held> {
+        self.accounts.get(id)
+    }
+
+    pub(super) fn accounts(&self) -> impl Iterator<Item = &Held> {
+        self.accounts.values()
+    }
+
+    /// The links of `changes`' entries, in their order.
+    pub(super) fn links(&self, changes: &Changes) -> Vec<Links> {
+        let mut firsts: Vec<(&AccountId, SlotIndex, u64)> = Vec::new();
+        let links = changes.entries.iter().map(|entry| {
+            let known = firsts
+                .iter()
+                .find(|(account, slot, _)| *slot == entry.slot && **account == entry.account);
+            let first = match known {
+                Some((_, _, first)) => *first,
+                None => {
+                    firsts.push((&entry.account, entry.slot, entry.version));
+                    entry.version
+                }
+            };
+            self.chain(&entry.account, entry.slot)
+                .map_or_else(Links::default, |chain| chain.links(entry.version, first))
+        });
+        links.collect()
+    }
+
+    fn chain(&self, account: &AccountId, slot: SlotIndex) -> Option<&Chain> {
+        self.accounts.get(account)?.chains.of(slot)
+    }
+
+    /// Applies the record at `position`.
+    ///
+    /// # Errors
+    /// The first rule broken. The books may be half changed: the store must stop.
+    pub(super) fn apply(&mut self, changes: &Changes, position: u64) -> Result<(), Violation> {
+        for id in changes.accounts() {
+            let held = match (self.accounts.get_mut(id), &changes.account) {
+                (Some(held), _) => {
+                    if let Some(snapshot) = &mut self.snapshot {
+                        snapshot.capture(held);
+                    }
+                    held
+                }
+                (None, Some(account)) if account.id == *id => {
+                    let rows = AccountRows::open(account.clone());
+                    let held = Held::new(rows, Chains::default(), self.epoch);
+                    self.accounts.entry(id.clone()).or_insert(held)
+                }
+                // Rows of an account that is not there: its own rules will say so.
+                (None, _) => return Err(missing(id)),
+            };
+            if held.changed < self.epoch {
+                held.changed = self.epoch;
+                self.dirty.push(id.clone());
+            }
+            held.rows.apply(changes)?;
+            for entry in changes.entries.iter().filter(|entry| entry.account == *id) {
+                if let Some(chain) = held.chains.of_mut(entry.slot) {
+                    chain.push(entry.version, position);
+                }
+            }
+            if is_untidy(&held.rows) {
+                self.untidy.insert(id.clone());
+            } else {
+                self.untidy.remove(id);
+            }
+        }
+        self.file(changes, position);
+        Ok(())
+    }
+
+    fn file(&mut self, changes: &Changes, position: u64) {
+        for (key, _) in filed(self.store, changes) {
+            self.recent.insert(key, position);
+        }
+    }
+
+    /// Positions of records that may be about the request filed under `fingerprint`, in memory and on disk.
+    pub(super) fn find(&self, fingerprint: u64) -> Result<Vec<u64>, BlockError> {
+        let mut found = Vec::new();
+        self.recent.find(fingerprint, &mut found);
+        self.older.find(fingerprint, &mut found)?;
+        Ok(found)
+    }
+
+    /// Those of them that are in the newest table only.
+    pub(super) fn find_recent(&self, fingerprint: u64) -> Vec<u64> {
+        let mut found = Vec::new();
+        self.recent.find(fingerprint, &mut found);
+        found
+    }
+
+    /// At most `limit` accounts with something to tidy, each in its turn.
+    pub(super) fn untidy(&mut self, limit: usize) -> Vec<AccountId> {
+        let after = self.untidy_after.clone();
+        let begin = after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let end = after.as_ref().map_or(Bound::Unbounded, Bound::Included);
+        let later = self.untidy.range((begin, Bound::Unbounded));
+        let wrapped = self.untidy.range((Bound::Unbounded, end));
+        let everyone = self.untidy.len();
+        let named: Vec<AccountId> = later.chain(wrapped).take(everyone.min(limit)).cloned().collect();
+        self.untidy_after = named.last().cloned();
+        named
+    }
+
+    /// Begins a checkpoint of this moment: everything, or what changed since the last.
+    pub(super) fn begin_snapshot(&mut self, full: bool) {
+        let changed = std::mem::take(&mut self.dirty);
+        let left = if full {
+            self.accounts.keys().cloned().collect()
+        } else {
+            changed
+        };
+        self.snapshot = Some(Snapshot {
+            epoch: self.epoch,
+            full,
+            left,
+            out: Writer::default(),
+            accounts: 0,
+        });
+        self.epoch = self.epoch.saturating_add(1);
+        if self.recent.len() > 0 {
+            let frozen = Arc::new(std::mem::take(&mut self.recent));
+            Arc::make_mut(&mut self.older).frozen.push(frozen);
+        }
+    }
+
+    /// Captures some more accounts. Returns what was captured since the last call and, at the end, how many in all.
+    pub(super) fn capture_some(&mut self, most: usize) -> (Vec<u8>, Option<u64>) {
+        let Some(snapshot) = &mut self.snapshot else {
+            return (Vec::new(), Some(0));
+        };
+        for _ in 0..most {
+            let Some(id) = snapshot.left.pop() else { break };
+            if let Some(held) = self.accounts.get_mut(&id) {
+                snapshot.capture(held);
+            }
+        }
+        let bytes = std::mem::take(&mut snapshot.out.bytes);
+        let done = snapshot.left.is_empty().then_some(snapshot.accounts);
+        (bytes, done)
+    }
+
+    /// The checkpoint is done, or given up.
+    pub(super) fn end_snapshot(&mut self) {
+        self.snapshot = None;
+    }
+}
+
+/// What is filed of a record: fingerprints, in the store `store`.
+pub(super) fn filed(store: u64, changes: &Changes) -> Vec<(u64, Filed)> {
+    let decided = changes.request.iter().map(|record| {
+        let key = fingerprint(store, &record.account, &record.request, Filed::Decision);
+        (key, Filed::Decision)
+    });
+    let settled = changes.entries.iter().filter_map(|entry| {
+        let (account, request) = entry.settles()?;
+        let key = fingerprint(store, account, request, Filed::Settlement);
+        Some((key, Filed::Settlement))
+    });
+    decided.chain(settled).collect()
+}
+
+fn missing(account: &AccountId) -> Violation {
+    Violation {
+        account: account.clone(),
+        slot: None,
+        version: None,
+        rule: crate::ledger::invariants::Rule::Account,
+        expected: 1,
+        found: 0,
+    }
+}
+
+impl Held {
+    fn new(rows: AccountRows, chains: Chains, epoch: u64) -> Self {
+        Self {
+            rows,
+            chains,
+            born: epoch,
+            changed: 0,
+            captured: 0,
+        }
+    }
+}
+
+impl Snapshot {
+    /// Keeps an account as it is now, if it belongs to this checkpoint and has not been kept yet.
+    fn capture(&mut self, held: &mut Held) {
+        let belongs = if self.full {
+            held.born <= self.epoch
+        } else {
+            held.changed == self.epoch
+        };
+        if belongs && held.captured < self.epoch {
+            held.captured = self.epoch;
+            write_rows(&held.rows, &held.chains, &mut self.out);
+            self.accounts = self.accounts.saturating_add(1);
+        }
+    }
+}

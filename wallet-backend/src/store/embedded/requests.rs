@@ -1,0 +1,146 @@
+//! Where each request is in the log, for ever: a table of the recent ones in memory, runs on disk of the older.
+//!
+//! Filed by a 64-bit fingerprint of (account, request id), so a hit is only a candidate: the record is read and
+//! compared in full. A pending credit that settled later is filed too, under a fingerprint of its own, since a look-up
+//! shows what the request has become.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::account::{AccountId, RequestId};
+use crate::store::embedded::blocks::BlockError;
+use crate::store::embedded::run::Run;
+use crate::store::embedded::wire::Writer;
+
+/// What is filed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Filed {
+    /// The record that decided the request.
+    Decision,
+    /// The record with the entry that settled it.
+    Settlement,
+}
+
+/// The fingerprint of a request, in one store.
+pub(super) fn fingerprint(store: u64, account: &AccountId, request: &RequestId, filed: Filed) -> u64 {
+    let mut key = Writer::default();
+    key.byte(match filed {
+        Filed::Decision => 0,
+        Filed::Settlement => 1,
+    });
+    key.text(account.as_str());
+    key.text(request.as_str());
+    xxh3_64_with_seed(&key.bytes, store)
+}
+
+/// Positions by fingerprint, in memory.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    first: HashMap<u64, u64, BuildHasherDefault<AsIs>>,
+    /// Further positions of a fingerprint that is taken: next to none.
+    more: Vec<(u64, u64)>,
+}
+
+impl Table {
+    pub(super) fn insert(&mut self, fingerprint: u64, position: u64) {
+        if let Some(taken) = self.first.insert(fingerprint, position) {
+            self.more.push((fingerprint, taken));
+        }
+    }
+
+    pub(super) fn find(&self, fingerprint: u64, out: &mut Vec<u64>) {
+        if let Some(position) = self.first.get(&fingerprint) {
+            out.push(*position);
+            let more = self.more.iter().filter(|(known, _)| *known == fingerprint);
+            out.extend(more.map(|(_, position)| *position));
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.first.len().saturating_add(self.more.len())
+    }
+
+    pub(super) fn items(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let first = self.first.iter().map(|(key, at)| (*key, *at));
+        first.chain(self.more.iter().copied())
+    }
+}
+
+/// Fingerprints are hashes already.
+#[derive(Debug, Default)]
+pub(super) struct AsIs(u64);
+
+impl Hasher for AsIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+}
+
+/// All requests of a store.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Older {
+    /// Tables that a checkpoint is writing, or failed to write.
+    pub(super) frozen: Vec<Arc<Table>>,
+    pub(super) runs: Vec<Arc<Run>>,
+}
+
+impl Older {
+    /// Appends the positions filed under a fingerprint.
+    pub(super) fn find(&self, fingerprint: u64, out: &mut Vec<u64>) -> Result<(), BlockError> {
+        for table in &self.frozen {
+            table.find(fingerprint, out);
+        }
+        for run in &self.runs {
+            run.find(fingerprint, out)?;
+        }
+        Ok(())
+    }
+
+    /// Everything in the frozen tables, as a run keeps it.
+    pub(super) fn frozen_items(&self) -> Vec<(u64, u64)> {
+        let mut items: Vec<(u64, u64)> = self.frozen.iter().flat_map(|table| table.items()).collect();
+        items.sort_unstable();
+        items
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_whose_fingerprints_collide_are_all_candidates() {
+        let mut table = Table::default();
+        for position in [10, 20, 30] {
+            table.insert(7, position);
+        }
+        table.insert(8, 40);
+        let mut found = Vec::new();
+        table.find(7, &mut found);
+        found.sort_unstable();
+        assert_eq!(found, [10, 20, 30]);
+        assert_eq!(table.len(), 4);
+    }
+
+    #[test]
+    fn ids_that_join_to_the_same_text_have_other_fingerprints() {
+        let of = |account: &str, request: &str| {
+            let (account, request) = (AccountId::new(account).unwrap(), RequestId::new(request).unwrap());
+            fingerprint(1, &account, &request, Filed::Decision)
+        };
+        assert_ne!(of("ab", "c"), of("a", "bc"));
+    }
+}

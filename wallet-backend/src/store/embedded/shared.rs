@@ -1,0 +1,123 @@
+//! The mutex around the state, and how the threads wake each other.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+use crate::command::LedgerError;
+use crate::store::embedded::disk::Disk;
+use crate::store::embedded::records::Records;
+use crate::store::embedded::state::{Answers, State, unavailable};
+
+/// What readers wait for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Progress {
+    /// The newest durable batch.
+    durable: u64,
+    stopped: bool,
+}
+
+/// What the store's threads and its callers share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) store: u64,
+    pub(super) records: Records,
+    state: Mutex<State>,
+    /// Wakes the writer, the preparer and the checkpointer.
+    pub(super) work: Condvar,
+    pub(super) space: Condvar,
+    pub(super) save: Condvar,
+    progress: watch::Sender<Progress>,
+    /// Changes whenever there may be room for what waited.
+    room: watch::Sender<()>,
+}
+
+impl Shared {
+    pub(super) fn new(disk: Arc<dyn Disk>, store: u64, state: State) -> Self {
+        let progress = Progress {
+            durable: state.durable.batch,
+            stopped: false,
+        };
+        Self {
+            records: Records::new(Arc::clone(&disk), store),
+            disk,
+            store,
+            state: Mutex::new(state),
+            work: Condvar::new(),
+            space: Condvar::new(),
+            save: Condvar::new(),
+            progress: watch::Sender::new(progress),
+            room: watch::Sender::new(()),
+        }
+    }
+
+    /// The state. Whoever panicked with it may have left it half changed: then the store has stopped.
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| halt(poisoned))
+    }
+
+    /// Waits on a condition variable with the state.
+    pub(super) fn wait<'a>(&self, on: &Condvar, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        on.wait(state).unwrap_or_else(halt)
+    }
+
+    /// A receiver that is told when there may be room.
+    pub(super) fn room(&self) -> watch::Receiver<()> {
+        self.room.subscribe()
+    }
+
+    /// Tells those who wait for room to look again.
+    pub(super) fn announce_room(&self) {
+        self.room.send_replace(());
+    }
+
+    /// A batch is durable, or the store has stopped: gives the answers, in that order.
+    pub(super) fn announce(&self, durable: u64, stopped: bool, answers: Answers) {
+        self.progress.send_modify(|progress| {
+            progress.durable = progress.durable.max(durable);
+            progress.stopped |= stopped;
+        });
+        self.announce_room();
+        for (job, answer) in answers {
+            job.answer(answer);
+        }
+    }
+
+    /// Stops for good.
+    pub(super) fn stop(&self, reason: &str) {
+        tracing::error!(reason, "the store has stopped");
+        let (durable, answers) = {
+            let mut state = self.lock();
+            (state.durable.batch, state.stop(reason))
+        };
+        self.announce(durable, true, answers);
+        self.work.notify_all();
+        self.space.notify_all();
+        self.save.notify_all();
+    }
+
+    /// Waits until `batch` is durable.
+    ///
+    /// # Errors
+    /// `Unavailable` if the store stops before.
+    pub(super) async fn durable(&self, batch: u64) -> Result<(), LedgerError> {
+        let mut progress = self.progress.subscribe();
+        let reached = progress
+            .wait_for(|progress| progress.durable >= batch || progress.stopped)
+            .await
+            .map(|progress| progress.durable >= batch);
+        match reached {
+            Ok(true) => Ok(()),
+            Ok(false) | Err(_) => Err(unavailable("the store stopped before it was durable")),
+        }
+    }
+}
+
+fn halt(poisoned: PoisonError<MutexGuard<'_, State>>) -> MutexGuard<'_, State> {
+    let mut state = poisoned.into_inner();
+    state
+        .stopped
+        .get_or_insert_with(|| "the store panicked".to_owned());
+    state
+}

@@ -1,0 +1,440 @@
+//! What deciding, writing, preparing and checkpointing share, behind one mutex: each method is one complete step.
+//!
+//! The open batch takes in records while the one before it is in flight. Its place is fixed when it begins, so every
+//! record's position is known at once. A record is only decided into the log if there is room for it, so running out
+//! of disk undoes nothing: what was decided has its place, and what has no place is refused before it changed anything.
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "pages and payload bytes are bounded by a segment's size, batches are counted one by one"
+)]
+
+use std::sync::Arc;
+
+use crate::command::{Answer, LedgerError, RequestRecord, Task};
+use crate::ledger::decide::{Context, Decision, Rows, decide};
+use crate::store::Job;
+use crate::store::embedded::books::Books;
+use crate::store::embedded::page::PAYLOAD;
+use crate::store::embedded::record::{self, Record, encode};
+use crate::store::embedded::records::Records;
+use crate::store::embedded::requests::{Filed, fingerprint};
+use crate::store::embedded::scan::{position, split_position};
+use crate::store::embedded::segment::{Mark, Place, Segment, pages_for};
+use crate::store::embedded::wire::Writer;
+use crate::store::embedded::write::append_record;
+
+/// A batch takes in no more jobs than this. The combiner's largest batch, so that one of its batches is one of ours.
+const MAX_JOBS: usize = 8_192;
+/// Nor more payload, unless by one record. 8 MiB is some 20 ms of a disk's time.
+const MAX_BYTES: usize = 8 << 20;
+
+/// A job that has been decided and whose answer must not be heard yet.
+#[derive(Debug)]
+struct Waiting {
+    job: Job,
+    answer: Result<Answer, LedgerError>,
+    /// Whether a record of it is in the batch.
+    wrote: bool,
+}
+
+/// The batch that takes in records.
+#[derive(Debug)]
+struct OpenBatch {
+    segment: Arc<Segment>,
+    first: u32,
+    batch: u64,
+    payload: Vec<u8>,
+    jobs: Vec<Waiting>,
+}
+
+/// A batch on its way to the disk.
+#[derive(Clone, Debug)]
+pub(super) struct Sealed {
+    pub(super) segment: Arc<Segment>,
+    pub(super) first: u32,
+    pub(super) batch: u64,
+    pub(super) payload: Arc<Vec<u8>>,
+}
+
+#[derive(Debug)]
+struct InFlight {
+    sealed: Sealed,
+    jobs: Vec<Waiting>,
+}
+
+/// The segment after the one in use.
+#[derive(Debug)]
+pub(super) enum Next {
+    Idle,
+    Wanted,
+    Preparing,
+    Ready(Arc<Segment>),
+    /// The disk had no room, or failed; it is tried again.
+    Failed(String),
+}
+
+/// A checkpoint that is due or being written.
+#[derive(Clone, Debug)]
+pub(super) struct Cut {
+    /// The last batch in it.
+    pub(super) batch: u64,
+    /// Its end, once it is durable.
+    pub(super) mark: Option<Mark>,
+    pub(super) full: bool,
+}
+
+/// Answers that may be heard, to be given without the lock.
+pub(super) type Answers = Vec<(Job, Result<Answer, LedgerError>)>;
+
+/// What became of a job that was offered.
+enum Taken {
+    /// Decided; the answer waits in the state, or is here.
+    Done(Option<Result<Answer, LedgerError>>),
+    /// There is no room until something changes.
+    Wait,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) books: Books,
+    open: OpenBatch,
+    in_flight: Option<InFlight>,
+    pub(super) next: Next,
+    /// The newest batch that is durable, and its end.
+    pub(super) durable: Mark,
+    pub(super) cut: Option<Cut>,
+    /// Log bytes since the last cut.
+    pub(super) since_cut: u64,
+    /// Whether the next checkpoint must hold every account.
+    pub(super) next_full: bool,
+    /// Why nothing is decided any more.
+    pub(super) stopped: Option<String>,
+    /// No more jobs; the writer ends when everything is written.
+    pub(super) closing: bool,
+    pub(super) writer_ended: bool,
+    scratch: Writer,
+}
+
+impl State {
+    pub(super) fn new(
+        books: Books,
+        segment: Arc<Segment>,
+        end: Mark,
+        since_cut: u64,
+        next_full: bool,
+    ) -> Self {
+        let first = end.place.page.max(segment.head.first_page());
+        Self {
+            books,
+            open: OpenBatch {
+                first: if end.place.segment == segment.head.number {
+                    first
+                } else {
+                    segment.head.first_page()
+                },
+                segment,
+                batch: end.batch + 1,
+                payload: Vec::new(),
+                jobs: Vec::new(),
+            },
+            in_flight: None,
+            next: Next::Idle,
+            durable: end,
+            cut: None,
+            since_cut,
+            next_full,
+            stopped: None,
+            closing: false,
+            writer_ended: false,
+            scratch: Writer::default(),
+        }
+    }
+
+    /// The batch until which a reader must wait that sees everything there is now.
+    pub(super) fn newest(&self) -> u64 {
+        if !self.open.payload.is_empty() {
+            self.open.batch
+        } else if let Some(in_flight) = &self.in_flight {
+            in_flight.sealed.batch
+        } else {
+            self.durable.batch
+        }
+    }
+
+    /// The number of the segment in use.
+    pub(super) fn segment(&self) -> &Segment {
+        &self.open.segment
+    }
+
+    /// Why a caller is turned away, once the store has stopped or is closing.
+    pub(super) fn refusal(&self) -> Option<LedgerError> {
+        let closing = self.closing.then_some("the store is closed");
+        let reason = self.stopped.as_deref().or(closing)?;
+        Some(unavailable(reason))
+    }
+
+    /// Takes jobs from the front of `jobs` while there is room. What is left must wait for room.
+    pub(super) fn take_jobs(
+        &mut self,
+        jobs: &mut std::vec::IntoIter<Job>,
+        put_back: &mut Option<Job>,
+        context: &mut dyn FnMut() -> Context,
+        records: &Records,
+    ) -> Answers {
+        let mut answers = Vec::new();
+        while let Some(job) = put_back.take().or_else(|| jobs.next()) {
+            if let Some(refusal) = self.refusal() {
+                answers.push((job, Err(refusal)));
+                continue;
+            }
+            match self.take(&job.task, context(), records) {
+                (Taken::Wait, _) => {
+                    *put_back = Some(job);
+                    break;
+                }
+                (Taken::Done(Some(answer)), wrote) => {
+                    if let Some((job, answer)) = self.await_durable(Waiting { job, answer, wrote }) {
+                        answers.push((job, answer));
+                    }
+                }
+                (Taken::Done(None), _) => answers.push((job, Err(unavailable("the store has stopped")))),
+            }
+        }
+        answers
+    }
+
+    /// Decides one task. The flag says whether a record was written.
+    fn take(&mut self, task: &Task, context: Context, records: &Records) -> (Taken, bool) {
+        let waiting = self.open.jobs.len() + self.in_flight.as_ref().map_or(0, |flight| flight.jobs.len());
+        if self.open.payload.len() >= MAX_BYTES || waiting >= 2 * MAX_JOBS || self.open.jobs.len() >= MAX_JOBS
+        {
+            return (Taken::Wait, false);
+        }
+        let prior = match self.prior(task, records) {
+            Ok(prior) => prior,
+            Err(error) => return (Taken::Done(Some(Err(error))), false),
+        };
+        let rows = Rows {
+            prior: prior.as_ref(),
+            own: self.books.get(task.account()).map(|held| &held.rows),
+            target: task
+                .target()
+                .and_then(|target| self.books.get(target))
+                .map(|held| &held.rows),
+        };
+        let Decision { changes, answer } = match decide(task, rows, context) {
+            Ok(decision) => decision,
+            Err(error) => return (Taken::Done(Some(Err(error))), false),
+        };
+        if changes == crate::command::Changes::default() {
+            return (Taken::Done(Some(Ok(answer))), false);
+        }
+        let links = self.books.links(&changes);
+        self.scratch.bytes.clear();
+        encode(&changes, &links, &mut self.scratch);
+        let position = match self.place(self.scratch.bytes.len() + 4) {
+            Ok(Some(position)) => position,
+            Ok(None) => return (Taken::Wait, false),
+            Err(error) => return (Taken::Done(Some(Err(error))), false),
+        };
+        if let Err(violation) = self.books.apply(&changes, position) {
+            self.stopped = Some(format!("a decision broke the books: {violation}"));
+            return (Taken::Done(None), false);
+        }
+        append_record(&self.scratch.bytes, &mut self.open.payload);
+        (Taken::Done(Some(Ok(answer))), true)
+    }
+
+    /// Where a record of `length` bytes goes; `None` if that has to be waited for.
+    fn place(&mut self, length: usize) -> Result<Option<u64>, LedgerError> {
+        if !self.fits(length) {
+            if !self.open.payload.is_empty() {
+                return Ok(None);
+            }
+            match &self.next {
+                Next::Ready(segment) => {
+                    self.open.segment = Arc::clone(segment);
+                    self.open.first = segment.head.first_page();
+                    self.next = Next::Idle;
+                }
+                Next::Idle => {
+                    self.next = Next::Wanted;
+                    return Ok(None);
+                }
+                Next::Wanted | Next::Preparing => return Ok(None),
+                Next::Failed(reason) => {
+                    return Err(unavailable(&format!("no room for the next segment: {reason}")));
+                }
+            }
+            if !self.fits(length) {
+                return Err(unavailable(&format!(
+                    "a record of {length} bytes fits no segment"
+                )));
+            }
+        }
+        let first = Place {
+            segment: self.open.segment.head.number,
+            page: self.open.first,
+        };
+        let end = self.open.first + pages_for(self.open.payload.len() + length);
+        if matches!(self.next, Next::Idle) && end > self.open.segment.head.pages / 2 {
+            self.next = Next::Wanted;
+        }
+        Ok(Some(position(first, self.open.payload.len())))
+    }
+
+    fn fits(&self, length: usize) -> bool {
+        let pages = pages_for(self.open.payload.len().saturating_add(length));
+        self.open.first.saturating_add(pages) <= self.open.segment.head.pages
+    }
+
+    /// The stored record of the task's request id.
+    fn prior(&self, task: &Task, records: &Records) -> Result<Option<RequestRecord>, LedgerError> {
+        let Some(request) = task.request() else {
+            return Ok(None);
+        };
+        let key = fingerprint(
+            self.segment().head.store,
+            task.account(),
+            request,
+            Filed::Decision,
+        );
+        let candidates = self
+            .books
+            .find(key)
+            .map_err(|error| unavailable(&error.to_string()))?;
+        for position in candidates {
+            let record = self.read(position, records)?;
+            if let Some(found) = record.changes.request
+                && found.account == *task.account()
+                && found.request == *request
+            {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The record at `position`, be it on disk yet or not.
+    pub(super) fn read(&self, position: u64, records: &Records) -> Result<Record, LedgerError> {
+        let (segment, page, into) = split_position(position);
+        let open = (&self.open.segment, self.open.first, &self.open.payload);
+        let flight = self.in_flight.as_ref().map(|flight| &flight.sealed);
+        let flight = flight.map(|sealed| (&sealed.segment, sealed.first, &*sealed.payload));
+        for (held, first, payload) in [Some(open), flight].into_iter().flatten() {
+            let pages = pages_for(payload.len());
+            if held.head.number == segment && (first..first + pages).contains(&page) {
+                let at = usize::try_from(page - first).unwrap_or(usize::MAX) * PAYLOAD + into;
+                return read_buffered(payload, at);
+            }
+        }
+        records
+            .read(position)
+            .map_err(|error| unavailable(&error.to_string()))
+    }
+
+    /// Files an answer behind the newest batch; gives it back if that is durable already.
+    fn await_durable(&mut self, waiting: Waiting) -> Option<(Job, Result<Answer, LedgerError>)> {
+        if !self.open.payload.is_empty() {
+            self.open.jobs.push(waiting);
+        } else if let Some(in_flight) = &mut self.in_flight {
+            in_flight.jobs.push(waiting);
+        } else {
+            return Some((waiting.job, waiting.answer));
+        }
+        None
+    }
+
+    /// Whether the writer has something to do.
+    pub(super) fn has_batch(&self) -> bool {
+        !self.open.payload.is_empty() && self.in_flight.is_none()
+    }
+
+    /// Seals the open batch and begins the next one behind it.
+    pub(super) fn seal(&mut self) -> Sealed {
+        let pages = pages_for(self.open.payload.len());
+        let sealed = Sealed {
+            segment: Arc::clone(&self.open.segment),
+            first: self.open.first,
+            batch: self.open.batch,
+            payload: Arc::new(std::mem::take(&mut self.open.payload)),
+        };
+        self.in_flight = Some(InFlight {
+            sealed: sealed.clone(),
+            jobs: std::mem::take(&mut self.open.jobs),
+        });
+        self.open.first += pages;
+        self.open.batch += 1;
+        self.since_cut += u64::from(pages) * crate::store::embedded::page::PAGE as u64;
+        sealed
+    }
+
+    /// Begins a checkpoint after the newest sealed batch, if none is under way. Only with an empty open batch.
+    pub(super) fn begin_cut(&mut self) {
+        if self.cut.is_some() || !self.open.payload.is_empty() {
+            return;
+        }
+        let batch = self.open.batch - 1;
+        let full = self.next_full;
+        self.books.begin_snapshot(full);
+        self.since_cut = 0;
+        let mark = (self.durable.batch == batch).then_some(self.durable);
+        self.cut = Some(Cut { batch, mark, full });
+    }
+
+    /// The batch in flight is durable.
+    pub(super) fn committed(&mut self, end: Mark) -> Answers {
+        self.durable = end;
+        if let Some(cut) = &mut self.cut
+            && cut.batch == end.batch
+        {
+            cut.mark = Some(end);
+        }
+        let jobs = self.in_flight.take().map(|flight| flight.jobs);
+        jobs.into_iter()
+            .flatten()
+            .map(|waiting| (waiting.job, waiting.answer))
+            .collect()
+    }
+
+    /// Stops for good and says what is true of everything that waits: what may be on disk is unknown, what was never
+    /// written did not happen, and a repetition of an earlier answer proves nothing.
+    pub(super) fn stop(&mut self, reason: &str) -> Answers {
+        let reason = self.stopped.get_or_insert_with(|| reason.to_owned()).clone();
+        let unknown = || LedgerError::OutcomeUnknown {
+            reason: reason.clone(),
+        };
+        let mut answers = Vec::new();
+        for waiting in self.in_flight.take().into_iter().flat_map(|flight| flight.jobs) {
+            let error = match (waiting.wrote, &waiting.answer) {
+                (false, Err(_)) => unavailable(&reason),
+                _ => unknown(),
+            };
+            answers.push((waiting.job, Err(error)));
+        }
+        self.open.payload.clear();
+        for waiting in std::mem::take(&mut self.open.jobs) {
+            let error = match (waiting.wrote, &waiting.answer) {
+                (false, Ok(_)) => unknown(),
+                _ => unavailable(&reason),
+            };
+            answers.push((waiting.job, Err(error)));
+        }
+        answers
+    }
+}
+
+fn read_buffered(payload: &[u8], at: usize) -> Result<Record, LedgerError> {
+    let record = payload.get(at..).and_then(|from| {
+        let (length, from) = from.split_first_chunk()?;
+        from.get(..usize::try_from(u32::from_le_bytes(*length)).ok()?)
+    });
+    let broken = || unavailable("a record that is not written yet cannot be read");
+    record::decode(record.ok_or_else(broken)?).map_err(|_| broken())
+}
+
+pub(super) fn unavailable(reason: &str) -> LedgerError {
+    LedgerError::Unavailable {
+        reason: reason.to_owned(),
+    }
+}

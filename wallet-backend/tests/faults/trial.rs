@@ -1,0 +1,193 @@
+//! A workload whose state after every task is known, and the comparison with what a disk gave back.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+use std::time::Duration;
+
+use wallet_backend::account::Entry;
+use wallet_backend::clock::Clock;
+use wallet_backend::command::{AccountView, Answer, LedgerError, Task};
+use wallet_backend::store::embedded::{Embedded, Options};
+use wallet_backend::store::memory::Memory;
+use wallet_backend::store::{Cursor, Preference, Store};
+
+use super::disk::FaultDisk;
+use crate::support::{Bench, Numbers, abandon, credit, debit, journal, ordinary, slotted, tidy, transfer};
+
+/// Whether the long versions run.
+pub(crate) fn long() -> bool {
+    std::env::var_os("SLUICE_LONG").is_some()
+}
+
+/// A store with everything small, so that segments end and checkpoints happen all the time. Time stands still, so
+/// that replies can be compared to the byte.
+pub(crate) fn small(disk: &FaultDisk) -> Options {
+    let clock = Clock::Set(Arc::new(AtomicI64::new(1_000_000)));
+    Options {
+        clock,
+        preference: Preference::Fixed(1),
+        segment_bytes: 64 << 10,
+        fresh_bytes: 16 << 10,
+        checkpoint_bytes: 48 << 10,
+        retry: Duration::from_millis(1),
+        ..Options::on(Arc::new(disk.clone()))
+    }
+}
+
+/// Everything that can be seen of the ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Picture(Vec<(AccountView, Vec<Entry>)>);
+
+const NAMES: [&str; 3] = ["plain", "slotted", "journal"];
+
+pub(crate) fn picture(bench: &Bench<impl Store>) -> Picture {
+    let seen = NAMES.iter().filter_map(|name| {
+        let view = bench.view(name)?;
+        Some((view, bench.page(name, &Cursor::default(), 100_000).entries))
+    });
+    Picture(seen.collect())
+}
+
+/// A sequence of batches, and what the model makes of it.
+pub(crate) struct Workload {
+    pub(crate) batches: Vec<Vec<Task>>,
+    /// What the model answered, task by task.
+    answers: Vec<Result<Answer, LedgerError>>,
+    /// The state after n tasks.
+    pictures: Vec<Picture>,
+}
+
+impl Workload {
+    pub(crate) fn new(seed: u64, batches: usize) -> Self {
+        let mut numbers = Numbers(seed);
+        let opens = vec![
+            Task::Open(ordinary("plain")),
+            Task::Open(slotted("slotted", 3)),
+            Task::Open(journal("journal")),
+        ];
+        let mut all = vec![opens];
+        for batch in 0..batches {
+            let size = 1 + numbers.below(6);
+            all.push((0..size).map(|n| task(&mut numbers, batch, n)).collect());
+        }
+        let clock = Clock::Set(Arc::new(AtomicI64::new(1_000_000)));
+        let model = Bench::new(Memory::new(clock, Preference::Fixed(1)));
+        let mut pictures = vec![picture(&model)];
+        let mut answers = Vec::new();
+        for task in all.iter().flatten() {
+            answers.push(model.ask(task.clone()));
+            pictures.push(picture(&model));
+        }
+        Self {
+            batches: all,
+            answers,
+            pictures,
+        }
+    }
+
+    /// Runs batches from `from` until one is not answered in full; says how many tasks were acknowledged, having
+    /// compared each reply with the model's.
+    pub(crate) fn run(&self, store: &Bench<Embedded>, from: usize) -> Ran {
+        let mut ran = Ran {
+            acknowledged: self.batches.iter().take(from).map(Vec::len).sum(),
+            stopped: false,
+        };
+        for batch in self.batches.iter().skip(from) {
+            for answer in store.ask_all(batch.clone()) {
+                if failed(&answer) {
+                    ran.stopped = true;
+                } else {
+                    assert!(!ran.stopped, "an answer after the store had stopped: {answer:?}");
+                    assert_eq!(answer, self.answers[ran.acknowledged]);
+                    ran.acknowledged += 1;
+                }
+            }
+            if ran.stopped {
+                break;
+            }
+        }
+        ran
+    }
+
+    pub(crate) fn tasks(&self) -> usize {
+        self.answers.len()
+    }
+
+    /// How many tasks what came back has seen, which must be at least `acknowledged`; all their requests are answered
+    /// again byte for byte, and the rest goes on as in the model.
+    pub(crate) fn check(&self, store: &Bench<Embedded>, acknowledged: usize) -> usize {
+        let found = picture(store);
+        let same = (acknowledged..self.pictures.len()).find(|n| self.pictures[*n] == found);
+        let seen = same.unwrap_or_else(|| {
+            let lost = self.pictures.iter().position(|picture| *picture == found);
+            panic!("{acknowledged} acknowledged, came back as after {lost:?}: {found:#?}")
+        });
+        self.check_replays(store, seen);
+        seen
+    }
+
+    /// Every decided request of the first `seen` tasks is a replay, with the first outcome.
+    pub(crate) fn check_replays(&self, store: &Bench<Embedded>, seen: usize) {
+        let tasks = self.batches.iter().flatten().cloned();
+        let repeatable = |task: &Task| matches!(task, Task::Run(_));
+        for (task, answer) in tasks.zip(&self.answers).take(seen) {
+            if let Ok(Answer::Decided { outcome, .. }) = answer
+                && repeatable(&task)
+            {
+                let replay = store.ask(task.clone());
+                let expected = Ok(Answer::Decided {
+                    outcome: outcome.clone(),
+                    replayed: true,
+                });
+                assert_eq!(replay, expected, "{task:?}");
+            }
+        }
+    }
+
+    /// The state after `n` tasks.
+    pub(crate) fn picture(&self, n: usize) -> &Picture {
+        &self.pictures[n]
+    }
+}
+
+/// How far a workload came.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ran {
+    pub(crate) acknowledged: usize,
+    pub(crate) stopped: bool,
+}
+
+fn failed(answer: &Result<Answer, LedgerError>) -> bool {
+    matches!(
+        answer,
+        Err(LedgerError::Unavailable { .. } | LedgerError::OutcomeUnknown { .. })
+    )
+}
+
+/// Ids are new in each batch, so that a task changes something or is refused: every n has a state of its own, or the
+/// same as its neighbour's.
+fn task(numbers: &mut Numbers, batch: usize, n: u64) -> Task {
+    let pick = |numbers: &mut Numbers| NAMES[usize::try_from(numbers.below(3)).unwrap()];
+    let (account, name) = (pick(numbers), format!("b{batch}.{n}-of-the-workload"));
+    let minor = i64::try_from(1 + numbers.below(50)).unwrap();
+    match numbers.below(16) {
+        0..7 => credit(account, &name, minor),
+        7..10 => debit(account, &name, minor),
+        10..14 => {
+            let to = NAMES.iter().find(|other| **other != account).unwrap();
+            transfer(account, &name, to, minor)
+        }
+        14 => abandon(account, &name),
+        _ => tidy(account),
+    }
+}
+
+/// Opens a store that must open.
+pub(crate) fn open(options: Options) -> Bench<Embedded> {
+    Bench::new(Embedded::open(options).unwrap())
+}
+
+/// A balance, for tests of one account.
+pub(crate) fn balance(store: &Bench<Embedded>, name: &str) -> i64 {
+    store.view(name).map_or(0, |view| view.balance())
+}
