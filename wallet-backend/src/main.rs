@@ -11,8 +11,12 @@ use clap::Parser as _;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 use wallet_backend::Wallet;
+use wallet_backend::combiner::Limits;
 use wallet_backend::http::serve::Server;
 use wallet_backend::http::{HttpOptions, router};
+use wallet_backend::store::any::AnyStore;
+use wallet_backend::store::embedded::{Embedded, Options};
+use wallet_backend::store::memory::Memory;
 
 use self::config::{Action, Cli, Serve, StoreLocation};
 
@@ -42,7 +46,7 @@ async fn serve(args: &Serve) -> anyhow::Result<ExitCode> {
 
     let tokens = args.tokens()?;
     let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    let wallet = open(&args.store).await?;
+    let wallet = open(&args.store)?;
     let server = Server::bind(&args.listen).await.context("cannot listen")?;
     say(&format!("listening on {}", server.address()));
     let stop = async {
@@ -59,11 +63,17 @@ async fn serve(args: &Serve) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn open(location: &StoreLocation) -> anyhow::Result<Wallet> {
-    match location {
-        StoreLocation::Embedded(dir) => anyhow::bail!("{}: this build has no embedded store", dir.display()),
-        StoreLocation::Memory => Wallet::memory().context("cannot start the wallet"),
-    }
+/// Opens the ledger. Blocks, which nobody minds before the listener is there.
+fn open(location: &StoreLocation) -> anyhow::Result<Wallet> {
+    let store = match location {
+        StoreLocation::Embedded(directory) => {
+            let opened = Embedded::open(Options::at(directory));
+            let context = || format!("cannot open the ledger in {}", directory.display());
+            AnyStore::Embedded(opened.with_context(context)?)
+        }
+        StoreLocation::Memory => AnyStore::Memory(Memory::default()),
+    };
+    Wallet::over(store, Limits::default()).context("cannot start the wallet")
 }
 
 /// Prints a line; a reader that has gone away is no reason to stop.

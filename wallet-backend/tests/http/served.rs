@@ -124,6 +124,55 @@ async fn on_tcp_an_account_is_opened_credited_debited_and_read() {
 }
 
 #[tokio::test]
+async fn on_the_embedded_store_everything_is_there_after_a_stop_and_after_a_kill() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = format!("embedded:{}", dir.path().join("data").display());
+    let mut stopped = Served::start("127.0.0.1:0", &store, &[]);
+    open_credit_debit_read(&stopped).await;
+    let receipt = debit_again(&stopped).await;
+    stopped.terminate();
+    assert_eq!(stopped.exit().0, Some(0));
+
+    let mut killed = Served::start("127.0.0.1:0", &store, &[]);
+    assert_eq!(debit_again(&killed).await, receipt);
+    killed.child.kill().unwrap();
+    killed.child.wait().unwrap();
+
+    let served = Served::start("127.0.0.1:0", &store, &[]);
+    assert_eq!(debit_again(&served).await, receipt);
+    assert_eq!(get(&served.client(), "/v1/accounts/alice").await.1["balance"], 70);
+    let entries = get(&served.client(), "/v1/accounts/alice/entries").await.1;
+    assert_eq!(entries["entries"].as_array().unwrap().len(), 2);
+}
+
+/// Sends the debit of [`open_credit_debit_read`] again: a replay, whose body this is.
+async fn debit_again(served: &Served) -> String {
+    let (client, base) = served.client();
+    let debit = json!({"request_id": "d", "amount": 30});
+    let url = format!("{base}/v1/accounts/alice/debits");
+    let response = client.post(url).json(&debit).send().await.unwrap();
+    assert_eq!(response.status().as_u16(), 200);
+    assert_eq!(response.headers()["idempotent-replayed"], "true");
+    response.text().await.unwrap()
+}
+
+#[tokio::test]
+async fn a_second_process_on_the_same_directory_does_not_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = format!("embedded:{}", dir.path().display());
+    let _served = Served::start("127.0.0.1:0", &store, &[]);
+    let output = binary(&["serve", "--listen", "127.0.0.1:0", "--store", &store])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        stderr.contains(text(dir.path())) && stderr.contains("in use"),
+        "{stderr}"
+    );
+}
+
+#[tokio::test]
 async fn on_a_unix_socket_it_is_the_same_and_the_file_is_removed_at_the_end() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("wallet.sock");
