@@ -6,7 +6,7 @@
 //! not take the whole fleet of sidecars out of rotation.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -18,7 +18,7 @@ use axum::routing::get;
 use axum::{Json, Router};
 use serde::Serialize;
 use tokio::net::TcpListener;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Builder, Runtime};
 
 mod resources;
 mod rules;
@@ -66,13 +66,15 @@ impl Admin {
         tokens: Option<Tokens>,
     ) -> Result<Self, (SocketAddr, io::Error)> {
         let at = |address| move |error| (address, error);
-        let runtime = tokio::runtime::Builder::new_current_thread()
+        let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(at(admin))?;
-        let bind = |address| runtime.block_on(TcpListener::bind(address)).map_err(at(address));
-        let admin_listener = bind(admin)?;
-        let status_listener = status.map(bind).transpose()?;
+        let admin_listener = bind(admin).map_err(at(admin))?;
+        let status_listener = match status {
+            Some(address) => Some(bind(address).map_err(at(address))?),
+            None => None,
+        };
         let shared = Shared {
             scrape: Arc::new(Scrape::new(
                 Arc::clone(&proxy.telemetry),
@@ -123,27 +125,43 @@ impl Admin {
     }
 }
 
+fn bind(address: SocketAddr) -> io::Result<StdListener> {
+    let listener = StdListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
 /// Serves until the process stops: `/readyz` has to answer for as long as the drain takes.
 fn serve(
     runtime: &Runtime,
-    (admin, routes): (TcpListener, Router),
-    status: Option<(TcpListener, Router)>,
+    (admin, routes): (StdListener, Router),
+    status: Option<(StdListener, Router)>,
     lifecycle: &Lifecycle,
 ) {
     let status = async {
         match status {
-            Some((listener, routes)) => axum::serve(listener, routes).await,
+            Some((listener, routes)) => listen(listener, routes).await,
             None => std::future::pending().await,
         }
     };
     runtime.block_on(async {
-        // axum's own accept loop never ends.
         tokio::select! {
             () = lifecycle.reached(Phase::Stopping) => {}
-            _ = async { axum::serve(admin, routes).await } => {}
-            _ = status => {}
+            () = listen(admin, routes) => {}
+            () = status => {}
         }
     });
+}
+
+/// Serves one listener. axum's accept loop goes on whatever single connections do, so this ends only by an error.
+async fn listen(listener: StdListener, routes: Router) {
+    let served = match TcpListener::from_std(listener) {
+        Ok(listener) => axum::serve(listener, routes).await,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = served {
+        tracing::error!(%error, "the admin listener stopped");
+    }
 }
 
 fn probes() -> Router<Shared> {

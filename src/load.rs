@@ -196,7 +196,8 @@ impl Tally {
             self.micros = Histogram::new(3).ok();
         }
         if let Some(micros) = &mut self.micros {
-            micros.saturating_record(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+            // Grows as needed; a value beyond its reach (hours) is left out.
+            let _ = micros.record(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
         }
     }
 

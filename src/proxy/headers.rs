@@ -165,7 +165,9 @@ mod tests {
             ("authorization", "Bearer x"),
         ]);
         strip_hop_by_hop(&mut headers);
-        assert_eq!(names(&headers), ["content-length", "host", "authorization"]);
+        let mut kept = names(&headers);
+        kept.sort_unstable();
+        assert_eq!(kept, ["authorization", "content-length", "host"]);
     }
 
     fn forwarded(uri: &'static str, fields: &[(&'static str, &'static str)]) -> Request<()> {

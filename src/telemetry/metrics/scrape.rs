@@ -8,7 +8,7 @@ use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
-use crate::admission::{Admission, BreakerPhase, ResourceSnapshot};
+use crate::admission::{Admission, BlockKind, BreakerPhase, ResourceSnapshot};
 use crate::rules::Mode;
 use crate::rules::watch::RuleStore;
 use crate::telemetry::Telemetry;
@@ -264,7 +264,13 @@ fn breakers(encoder: &mut DescriptorEncoder<'_>, resources: &[ResourceSnapshot])
 }
 
 fn keys(encoder: &mut DescriptorEncoder<'_>, resources: &[ResourceSnapshot]) -> Result<(), fmt::Error> {
-    let rules = || resources.iter().flat_map(|each| &each.rules);
+    // Only rules on a parameter track values.
+    let rules = || {
+        resources
+            .iter()
+            .flat_map(|each| &each.rules)
+            .filter(|rule| rule.kind == BlockKind::ParamFlow)
+    };
     let tracked = rules().map(|rule| {
         (
             vec![("rule", rule.id.as_str())],
