@@ -15,27 +15,21 @@ fn main() -> ExitCode {
     let done = match command {
         None => serve(run),
         Some(Command::Run(args)) => serve(*args),
-        Some(Command::Check(args)) => {
-            match check::run(&args.rules, args.format, &mut std::io::stdout().lock()) {
-                Ok(status) => return ExitCode::from(status),
-                Err(error) => Err(error.into()),
-            }
-        }
+        Some(Command::Check(args)) => check::run(&args.rules, args.format, &mut std::io::stdout())
+            .map(ExitCode::from)
+            .map_err(anyhow::Error::from),
         Some(Command::Load(args)) => {
             block_on(async move { print(&serde_json::to_string(&load::run(&args).await?)?) })
         }
         Some(Command::Healthcheck(args)) => block_on(async move { Ok(healthcheck::run(&args).await?) }),
     };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("sluice: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    done.unwrap_or_else(|error| {
+        eprintln!("sluice: {error:#}");
+        ExitCode::FAILURE
+    })
 }
 
-fn serve(args: RunArgs) -> anyhow::Result<()> {
+fn serve(args: RunArgs) -> anyhow::Result<ExitCode> {
     telemetry::init_log();
     let config = Config::load(args)?;
     block_on(async move {
@@ -45,11 +39,12 @@ fn serve(args: RunArgs) -> anyhow::Result<()> {
     })
 }
 
-fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<ExitCode> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?
-        .block_on(work)
+        .block_on(work)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn print(line: &str) -> anyhow::Result<()> {

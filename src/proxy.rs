@@ -109,3 +109,6 @@ impl Client {
         Self { text, forwarded_for }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, StatusCode};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
 
@@ -171,6 +173,8 @@ pub struct Body {
 enum Flow {
     /// The sidecar's own answer, or nothing (left).
     Whole(Option<Bytes>),
+    /// Nothing, under a head that names the length of what it stands for.
+    Hollow(u64),
     /// The wallet's answer, most often all here already.
     Streamed(Streamed),
     /// The wallet's answer, still coming: a timer shares it.
@@ -209,6 +213,18 @@ impl Body {
         }
     }
 
+    /// No body for a 304 whose head names the length of what was not modified. hyper sends a declared length without
+    /// bytes only for HEAD, and for a body that claims to have it.
+    pub(super) fn or_hollow(mut self, status: StatusCode, headers: &HeaderMap) -> Self {
+        let length = headers
+            .get(CONTENT_LENGTH)
+            .and_then(|value| value.to_str().ok()?.parse().ok());
+        if let (StatusCode::NOT_MODIFIED, Flow::Whole(None), Some(length)) = (status, &self.flow, length) {
+            self.flow = Flow::Hollow(length);
+        }
+        self
+    }
+
     /// Has `record` told when the body is gone.
     pub(super) fn watched(mut self, record: Box<Record>) -> Self {
         self.record = Some(record);
@@ -226,6 +242,7 @@ impl HttpBody for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let step = match &mut self.flow {
             Flow::Whole(bytes) => return Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Flow::Hollow(_) => return Poll::Ready(None),
             Flow::Streamed(streamed) => streamed.step(cx),
             Flow::Long(long) => long.step(cx),
         };
@@ -253,13 +270,14 @@ impl HttpBody for Body {
         match &self.flow {
             Flow::Whole(bytes) => bytes.is_none(),
             // An ended stream has become `Whole`.
-            Flow::Streamed(_) | Flow::Long(_) => false,
+            Flow::Hollow(_) | Flow::Streamed(_) | Flow::Long(_) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.flow {
             Flow::Whole(bytes) => whole_size(bytes.as_ref()),
+            Flow::Hollow(length) => SizeHint::with_exact(*length),
             Flow::Streamed(streamed) => streamed.size_hint(),
             Flow::Long(long) => long.size_hint(),
         }

@@ -137,7 +137,8 @@ async fn forward(
                 let (mut parts, source) = response.into_parts();
                 headers::to_client(&mut parts.headers);
                 held.head(parts.status);
-                let body = Body::streamed(Streamed::new(source, lease, held));
+                let body = Body::streamed(Streamed::new(source, lease, held))
+                    .or_hollow(parts.status, &parts.headers);
                 let upstream = started.elapsed();
                 return Ok(Answered {
                     response: http::Response::from_parts(parts, body),

@@ -15,7 +15,7 @@ use tokio::time::timeout_at;
 
 use super::held::Held;
 use super::pool::Lease;
-use super::streamed::{Source, Streamed};
+use super::streamed::{self, Source};
 use crate::admission::Outcome;
 use crate::proxy::body::RequestBody;
 
@@ -91,7 +91,7 @@ async fn finish(exchange: BoxFuture<'static, Sent>, mut held: Held) {
     match timeout_at(held.abandon_at, exchange).await {
         Ok(Sent::Answer(response, lease)) => {
             held.head(response.status());
-            Streamed::new(response.into_body(), lease, held).drain().await;
+            streamed::drain(response.into_body(), lease, held).await;
         }
         // Nothing was sent, and nobody waits for it any more.
         Ok(Sent::Unsent(_)) => drop(held),

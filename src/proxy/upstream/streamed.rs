@@ -156,20 +156,6 @@ impl Streamed {
         }
     }
 
-    /// Reads the rest for nobody, as long as the permit may be kept.
-    pub(super) async fn drain(mut self) {
-        // Taken, so that a runtime that stops in the middle does not start another drain.
-        let Some(mut parts) = self.parts.take() else {
-            return;
-        };
-        let drained = timeout_at(parts.held.abandon_at, parts.source.drain()).await;
-        match drained {
-            Ok(true) => Self { parts: Some(parts) }.ended(),
-            Ok(false) => Self { parts: Some(parts) }.broke(Outcome::Failure),
-            Err(_elapsed) => parts.held.abandon(),
-        }
-    }
-
     /// The deadline has passed. If the upstream was being waited for, it failed; if the client did not read, nobody
     /// did. A write's rest is drained in the background.
     fn expire(mut self, waiting: bool) {
@@ -187,9 +173,27 @@ impl Drop for Streamed {
             && parts.held.write
         {
             let exchanges = parts.held.worker.proxy().exchanges.clone();
-            exchanges.try_spawn("answer without a client", Self { parts: Some(parts) }.drain());
+            exchanges.try_spawn("answer without a client", parts.drain());
         }
     }
+}
+
+impl Parts {
+    /// Reads the rest for nobody, as long as the permit may be kept. Works on what has no `Drop` of its own: dropped
+    /// by a runtime that stops, it must not start again.
+    async fn drain(mut self) {
+        let drained = timeout_at(self.held.abandon_at, self.source.drain()).await;
+        match drained {
+            Ok(true) => Streamed { parts: Some(self) }.ended(),
+            Ok(false) => Streamed { parts: Some(self) }.broke(Outcome::Failure),
+            Err(_elapsed) => self.held.abandon(),
+        }
+    }
+}
+
+/// Reads the answer to a write that nobody waits for, as long as its permit may be kept.
+pub(super) async fn drain(source: Source, lease: Option<Lease>, held: Held) {
+    Parts { source, lease, held }.drain().await;
 }
 
 /// An answer that a timer shares.
