@@ -175,6 +175,37 @@ impl<S> Clone for Queue<S> {
     }
 }
 
+/// The place of a queued task. Dropped, the task is decided all the same.
+#[derive(Debug)]
+pub struct Ticket {
+    answer: oneshot::Receiver<Result<Answer, LedgerError>>,
+    /// The task's id, where it was being decided already.
+    repeats: Option<(AccountId, RequestId)>,
+}
+
+impl Ticket {
+    /// Waits for the durable answer.
+    ///
+    /// # Errors
+    /// What the ledger answers; `InProgress` after [`REPEAT_WITHIN`] where the id was being decided already;
+    /// `OutcomeUnknown` after [`ANSWER_WITHIN`].
+    pub async fn answer(self) -> Result<Answer, LedgerError> {
+        let within = if self.repeats.is_some() {
+            REPEAT_WITHIN
+        } else {
+            ANSWER_WITHIN
+        };
+        match tokio::time::timeout(within, self.answer).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => Err(unknown("the store stopped before it answered")),
+            Err(_) => Err(match self.repeats {
+                Some((account, request)) => LedgerError::InProgress { account, request },
+                None => unknown("no answer came in time"),
+            }),
+        }
+    }
+}
+
 impl<S: Store> Queue<S> {
     /// Queues a task and waits for its durable answer. Cancelled, the task is decided all the same.
     ///
@@ -182,6 +213,14 @@ impl<S: Store> Queue<S> {
     /// What the ledger answers; `LaneFull`, `StoreFull` or `Unavailable` where the task was not taken; `InProgress`
     /// after [`REPEAT_WITHIN`] where its id was being decided already; `OutcomeUnknown` after [`ANSWER_WITHIN`].
     pub async fn submit(&self, task: Task) -> Result<Answer, LedgerError> {
+        self.enqueue(task)?.answer().await
+    }
+
+    /// Queues a task without waiting: several of one caller may share a batch.
+    ///
+    /// # Errors
+    /// `LaneFull`, `StoreFull` or `Unavailable` where the task was not taken.
+    pub fn enqueue(&self, task: Task) -> Result<Ticket, LedgerError> {
         self.0.check_open()?;
         let id = task
             .request()
@@ -189,19 +228,11 @@ impl<S: Store> Queue<S> {
         let claim = id
             .as_ref()
             .map(|(account, request)| self.0.in_flight.claim(account, request));
-        let repeated = claim.as_ref().is_some_and(|claim| claim.repeated);
+        let repeats = id.filter(|_| claim.as_ref().is_some_and(|claim| claim.repeated));
         let (reply, answer) = oneshot::channel();
         self.0.lanes.push(Queued { task, reply, claim })?;
         self.0.wake.notify_one();
-        let within = if repeated { REPEAT_WITHIN } else { ANSWER_WITHIN };
-        match tokio::time::timeout(within, answer).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => Err(unknown("the store stopped before it answered")),
-            Err(_) => match id {
-                Some((account, request)) if repeated => Err(LedgerError::InProgress { account, request }),
-                _ => Err(unknown("no answer came in time")),
-            },
-        }
+        Ok(Ticket { answer, repeats })
     }
 
     /// The account at one cut.

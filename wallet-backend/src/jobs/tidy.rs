@@ -16,8 +16,8 @@ use crate::store::Store;
 pub const EVERY: Duration = Duration::from_secs(5);
 /// Accounts looked after in one pass; the store takes turns among more.
 const ACCOUNTS: usize = 1_024;
-/// Steps for one account in one pass: 64 000 pending rows, more than its credits bring in five seconds at full speed.
-const STEPS: usize = 64;
+/// Rounds in one pass: 256 000 pending rows of an account, more than its credits bring in at full speed until the next.
+const ROUNDS: usize = 256;
 
 /// Tidies every [`EVERY`], until dropped.
 pub async fn run<S: Store>(queue: Queue<S>) -> Infallible {
@@ -33,30 +33,41 @@ pub async fn run<S: Store>(queue: Queue<S>) -> Infallible {
     }
 }
 
-/// One pass: how many accounts it went through.
+/// One pass: how many accounts it went through. Those of a round share batches.
 ///
 /// # Errors
 /// The first `Unavailable` or `OutcomeUnknown`; a full lane is passed over.
 pub async fn once<S: Store>(queue: &Queue<S>) -> Result<usize, LedgerError> {
-    let accounts = queue.untidy(ACCOUNTS);
-    let count = accounts.len();
-    for account in accounts {
-        tidy(queue, account).await?;
+    let mut untidy = queue.untidy(ACCOUNTS);
+    let count = untidy.len();
+    for _ in 0..ROUNDS {
+        if untidy.is_empty() {
+            break;
+        }
+        untidy = round(queue, untidy).await?;
     }
     Ok(count)
 }
 
-async fn tidy<S: Store>(queue: &Queue<S>, account: AccountId) -> Result<(), LedgerError> {
-    for _ in 0..STEPS {
+/// Gives back the accounts that have more to tidy.
+async fn round<S: Store>(queue: &Queue<S>, accounts: Vec<AccountId>) -> Result<Vec<AccountId>, LedgerError> {
+    let mut tickets = Vec::with_capacity(accounts.len());
+    for account in accounts {
         let task = Task::Tidy {
             account: account.clone(),
         };
-        match queue.submit(task).await {
-            Ok(Answer::Tidied { more: true }) => {}
+        match queue.enqueue(task) {
+            Ok(ticket) => tickets.push((account, ticket)),
             // A lane that is full has debits, and those collect for themselves.
-            Ok(_) | Err(LedgerError::LaneFull { .. } | LedgerError::StoreFull) => break,
+            Err(LedgerError::LaneFull { .. } | LedgerError::StoreFull) => {}
             Err(error) => return Err(error),
         }
     }
-    Ok(())
+    let mut left = Vec::new();
+    for (account, ticket) in tickets {
+        if let Answer::Tidied { more: true } = ticket.answer().await? {
+            left.push(account);
+        }
+    }
+    Ok(left)
 }
