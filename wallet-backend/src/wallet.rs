@@ -9,6 +9,7 @@ use crate::command::{AccountView, Answer, Command, LedgerError, Operation, Outco
 use crate::jobs::tidy;
 use crate::money::Amount;
 use crate::store::any::AnyStore;
+use crate::store::embedded::{Embedded, OpenError, Options};
 use crate::store::memory::Memory;
 use crate::store::{Cursor, EntryPage};
 
@@ -51,6 +52,19 @@ impl Wallet {
     /// Where the system has no thread left.
     pub fn memory() -> io::Result<Self> {
         Self::over(AnyStore::Memory(Memory::default()), Limits::default())
+    }
+
+    /// A wallet that keeps everything in one directory of one machine, without replication. Opening blocks while the
+    /// log is read; the directory is this wallet's until [`Wallet::close`].
+    ///
+    /// # Errors
+    /// [`OpenError`]: in use, damaged, of an unknown version, or what the file system says.
+    pub fn embedded(options: Options) -> Result<Self, OpenError> {
+        let store = AnyStore::Embedded(Embedded::open(options)?);
+        Self::over(store, Limits::default()).map_err(|source| {
+            let doing = "start the wallet's thread".to_owned();
+            OpenError::Io { doing, source }
+        })
     }
 
     /// A wallet over a store that is open already. Pending credits are settled every [`tidy::EVERY`].

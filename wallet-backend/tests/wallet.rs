@@ -7,13 +7,17 @@ use wallet_backend::Wallet;
 use wallet_backend::account::Account;
 use wallet_backend::command::{LedgerError, Outcome};
 use wallet_backend::store::Cursor;
+use wallet_backend::store::embedded::{OpenError, Options};
 use wallet_backend::wallet::Decided;
 
 use crate::history::{self, History, Span};
 use crate::support::{acknowledged, amount, hashed, id, journal, ordinary, request, seen, slotted};
 
 async fn wallet(accounts: impl IntoIterator<Item = Account>) -> Wallet {
-    let wallet = Wallet::memory().unwrap();
+    with_accounts(Wallet::memory().unwrap(), accounts).await
+}
+
+async fn with_accounts(wallet: Wallet, accounts: impl IntoIterator<Item = Account>) -> Wallet {
     for account in accounts {
         assert!(wallet.open(account).await.unwrap().1);
     }
@@ -44,9 +48,22 @@ async fn sixty_four_callers_with_one_id_have_one_effect() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_storm_of_transfers_makes_a_possible_history() {
-    const ACCOUNTS: [&str; 4] = ["a", "b", "c", "d"];
-    let wallet = wallet([ordinary("a"), slotted("b", 4), journal("c"), hashed("d", 3)]).await;
+async fn a_storm_of_transfers_in_memory_makes_a_possible_history() {
+    storm(Wallet::memory().unwrap()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_storm_of_transfers_on_disk_makes_a_possible_history() {
+    let folder = tempfile::tempdir().unwrap();
+    storm(Wallet::embedded(Options::at(folder.path())).unwrap()).await;
+}
+
+const ACCOUNTS: [&str; 4] = ["a", "b", "c", "d"];
+
+/// Eight callers pay, send and read, fifty times each, with a pass of tidying now and then.
+async fn storm(wallet: Wallet) {
+    let accounts = [ordinary("a"), slotted("b", 4), journal("c"), hashed("d", 3)];
+    let wallet = with_accounts(wallet, accounts).await;
     let ticks = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(1));
     let tick = move || ticks.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
     for name in ACCOUNTS {
@@ -84,6 +101,9 @@ async fn a_storm_of_transfers_makes_a_possible_history() {
                     }
                     Outcome::Refused(refusal) => panic!("there is money: {refusal}"),
                 }
+                if number % 10 == caller {
+                    wallet.tidy_once().await.unwrap();
+                }
                 let begun = tick();
                 let view = wallet.account(&id(to)).await.unwrap();
                 history.reads.push(seen(&view, Span { begun, ended: tick() }));
@@ -110,6 +130,7 @@ async fn a_storm_of_transfers_makes_a_possible_history() {
         }
     }
     assert_eq!(history.faults(), Vec::<String>::new());
+    wallet.close().await;
 }
 
 #[tokio::test]
@@ -185,4 +206,29 @@ fn callers_may_live_on_runtimes_of_their_own() {
     }
     let view = runtime().block_on(wallet.account(&id("a"))).unwrap();
     assert_eq!(view.balance(), 4);
+}
+
+#[tokio::test]
+async fn a_closed_directory_opens_again_with_all_that_was_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = Wallet::embedded(Options::at(folder.path())).unwrap();
+    first.open(slotted("a", 4)).await.unwrap();
+    let credited = first
+        .credit(&id("a"), &request("c"), amount(7), None)
+        .await
+        .unwrap();
+    // The directory is the first wallet's while it is open.
+    assert!(matches!(
+        Wallet::embedded(Options::at(folder.path())),
+        Err(OpenError::InUse)
+    ));
+    first.close().await;
+    let second = Wallet::embedded(Options::at(folder.path())).unwrap();
+    let again = second
+        .credit(&id("a"), &request("c"), amount(7), None)
+        .await
+        .unwrap();
+    assert_eq!((again.outcome, again.replayed), (credited.outcome, true));
+    assert_eq!(second.account(&id("a")).await.unwrap().balance(), 7);
+    second.close().await;
 }
