@@ -1,5 +1,7 @@
 //! The public API under concurrency, on real threads.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::task::JoinSet;
@@ -64,52 +66,14 @@ const ACCOUNTS: [&str; 4] = ["a", "b", "c", "d"];
 async fn storm(wallet: Wallet) {
     let accounts = [ordinary("a"), slotted("b", 4), journal("c"), hashed("d", 3)];
     let wallet = with_accounts(wallet, accounts).await;
-    let ticks = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(1));
-    let tick = move || ticks.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
     for name in ACCOUNTS {
-        wallet
-            .credit(&id(name), &request("start"), amount(300), None)
-            .await
-            .unwrap();
+        let (account, start) = (id(name), request("start"));
+        wallet.credit(&account, &start, amount(300), None).await.unwrap();
     }
+    let ticks = Arc::new(AtomicU64::new(1));
     let mut callers = JoinSet::new();
-    for caller in 0..8_usize {
-        let (wallet, tick) = (wallet.clone(), tick.clone());
-        callers.spawn(async move {
-            let mut history = History::default();
-            for number in 0..50_usize {
-                let (from, to) = (
-                    ACCOUNTS[(caller + number) % 4],
-                    ACCOUNTS[(caller + 3 * number + 1) % 4],
-                );
-                let (name, begun) = (request(&format!("{caller}-{number}")), tick());
-                let minor = amount(i64::try_from(1 + number % 9).unwrap());
-                let decided = if from == to {
-                    wallet.debit(&id(from), &name, minor, None).await.unwrap()
-                } else {
-                    wallet
-                        .transfer(&id(from), &name, &id(to), minor, None)
-                        .await
-                        .unwrap()
-                };
-                let span = Span { begun, ended: tick() };
-                match decided.outcome {
-                    Outcome::Posted(receipt) => {
-                        history
-                            .receipts
-                            .push(acknowledged(&receipt, decided.replayed, span))
-                    }
-                    Outcome::Refused(refusal) => panic!("there is money: {refusal}"),
-                }
-                if number % 10 == caller {
-                    wallet.tidy_once().await.unwrap();
-                }
-                let begun = tick();
-                let view = wallet.account(&id(to)).await.unwrap();
-                history.reads.push(seen(&view, Span { begun, ended: tick() }));
-            }
-            history
-        });
+    for number in 0..8 {
+        callers.spawn(caller(wallet.clone(), number, Arc::clone(&ticks)));
     }
     let mut history = History::default();
     for part in callers.join_all().await {
@@ -117,20 +81,54 @@ async fn storm(wallet: Wallet) {
         history.reads.extend(part.reads);
     }
     for name in ACCOUNTS {
-        let mut cursor = Cursor::default();
-        loop {
-            let page = wallet.entries(&id(name), &cursor, 100).await.unwrap();
-            history
-                .entries
-                .extend(page.entries.iter().map(history::Entry::from));
-            if page.entries.is_empty() {
-                break;
-            }
-            cursor = page.next;
-        }
+        history.entries.extend(statement(&wallet, name).await);
     }
     assert_eq!(history.faults(), Vec::<String>::new());
     wallet.close().await;
+}
+
+/// What one caller was answered. `ticks` is the clock of all callers.
+async fn caller(wallet: Wallet, caller: usize, ticks: Arc<AtomicU64>) -> History {
+    let tick = || ticks.fetch_add(1, Ordering::SeqCst);
+    let mut history = History::default();
+    for number in 0..50 {
+        let from = id(ACCOUNTS[(caller + number) % 4]);
+        let to = id(ACCOUNTS[(caller + 3 * number + 1) % 4]);
+        let name = request(&format!("{caller}-{number}"));
+        let minor = amount(i64::try_from(1 + number % 9).unwrap());
+        let begun = tick();
+        let decided = if from == to {
+            wallet.debit(&from, &name, minor, None).await.unwrap()
+        } else {
+            wallet.transfer(&from, &name, &to, minor, None).await.unwrap()
+        };
+        let span = Span { begun, ended: tick() };
+        let Outcome::Posted(receipt) = decided.outcome else {
+            panic!("there is money: {:?}", decided.outcome);
+        };
+        history
+            .receipts
+            .push(acknowledged(&receipt, decided.replayed, span));
+        if number % 10 == caller {
+            wallet.tidy_once().await.unwrap();
+        }
+        let begun = tick();
+        let view = wallet.account(&to).await.unwrap();
+        history.reads.push(seen(&view, Span { begun, ended: tick() }));
+    }
+    history
+}
+
+async fn statement(wallet: &Wallet, name: &str) -> Vec<history::Entry> {
+    let (mut all, mut cursor) = (Vec::new(), Cursor::default());
+    loop {
+        let page = wallet.entries(&id(name), &cursor, 100).await.unwrap();
+        if page.entries.is_empty() {
+            return all;
+        }
+        all.extend(page.entries.iter().map(history::Entry::from));
+        cursor = page.next;
+    }
 }
 
 #[tokio::test]
