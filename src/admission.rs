@@ -170,7 +170,7 @@ impl Admission {
     ///
     /// # Panics
     /// If `call.resource` is no index of the call's own set.
-    pub fn admit(self: &Arc<Self>, call: &Call, now: Tick) -> Result<Permit, Blocked> {
+    pub fn admit(&self, call: &Call, now: Tick) -> Result<Permit, Blocked> {
         let rules = call.resource_rules();
         let facts = Facts::new(rules, &call.values, call.request_hash, &self.hasher);
         let guarded = self

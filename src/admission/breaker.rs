@@ -5,6 +5,8 @@
 //! once; one that hangs past its deadline has failed at that moment. Every change of state begins a new epoch, and a
 //! completion that was admitted in an older epoch counts for nothing. Closing forgets the window.
 
+use std::time::Duration;
+
 use crate::clock::{Tick, nanos};
 use crate::rules::{DegradeRule, RuleHead, Trip};
 use crate::window::Wait;
@@ -15,7 +17,7 @@ use super::{BlockKind, BreakerPhase};
 const BUCKETS: u64 = 10;
 
 /// The state of one rule.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Breaker {
     phase: Phase,
     since: Tick,
@@ -23,13 +25,12 @@ pub(super) struct Breaker {
     epoch: u64,
     trips: u64,
     /// How it trips and recovers: from the newest rule of this id.
-    rule: Option<Terms>,
+    terms: Terms,
     window: Completions,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 enum Phase {
-    #[default]
     Closed,
     Open,
     /// With the deadline of the probe, if one is under way.
@@ -40,7 +41,7 @@ enum Phase {
 #[derive(Clone, Copy, Debug)]
 struct Terms {
     trip: Trip,
-    open_for: std::time::Duration,
+    open_for: Duration,
     min_requests: u64,
     bucket: u64,
 }
@@ -60,8 +61,24 @@ impl Check for DegradeRule {
         &self.head
     }
 
-    fn prepare(&self, state: &mut Breaker) {
-        state.tune(self);
+    fn fresh(&self) -> Breaker {
+        Breaker {
+            phase: Phase::Closed,
+            since: Tick::ZERO,
+            epoch: 0,
+            trips: 0,
+            terms: Terms::of(self),
+            window: Completions::default(),
+        }
+    }
+
+    /// State and window stay.
+    fn adopt(&self, state: &mut Breaker) {
+        let terms = Terms::of(self);
+        if terms.bucket != state.terms.bucket {
+            state.window.rescale(state.terms.bucket, terms.bucket);
+        }
+        state.terms = terms;
     }
 
     fn evaluate(&self, state: &mut Breaker, _: &Facts<'_>, now: Tick) -> Result<(), Refusal> {
@@ -74,6 +91,17 @@ impl Check for DegradeRule {
 
     fn take(&self, state: &mut Breaker, facts: &Facts<'_>, now: Tick) -> Option<Hold> {
         Some(Hold::Breaker(state.take(now.after(facts.rules.timeout), now)))
+    }
+}
+
+impl Terms {
+    fn of(rule: &DegradeRule) -> Self {
+        Self {
+            trip: rule.trip,
+            open_for: rule.open_for,
+            min_requests: rule.min_requests.max(1),
+            bucket: nanos(rule.window).div_ceil(BUCKETS).max(1),
+        }
     }
 }
 
@@ -96,20 +124,6 @@ impl Breaker {
         }
     }
 
-    /// Takes over the terms of the newest rule. State and window stay.
-    fn tune(&mut self, rule: &DegradeRule) {
-        let bucket = nanos(rule.window).div_ceil(BUCKETS).max(1);
-        if let Some(old) = self.rule.filter(|old| old.bucket != bucket) {
-            self.window.rescale(old.bucket, bucket);
-        }
-        self.rule = Some(Terms {
-            trip: rule.trip,
-            open_for: rule.open_for,
-            min_requests: rule.min_requests.max(1),
-            bucket,
-        });
-    }
-
     /// Whether a request may pass, be it as the probe. Takes nothing.
     ///
     /// # Errors
@@ -118,7 +132,7 @@ impl Breaker {
         self.settle(now);
         let until = match self.phase {
             Phase::Closed | Phase::HalfOpen(None) => return Ok(()),
-            Phase::Open => self.since.after(self.open_for()),
+            Phase::Open => self.since.after(self.terms.open_for),
             Phase::HalfOpen(Some(deadline)) => deadline,
         };
         if now >= until {
@@ -153,7 +167,7 @@ impl Breaker {
                 self.window = Completions::default();
             }
             (Phase::Closed, _) => {
-                let Some(terms) = self.rule else { return };
+                let terms = self.terms;
                 let (total, failures) = self.window.record(now.as_nanos() / terms.bucket, failed);
                 if total >= terms.min_requests && terms.trip.is_met(total, failures) {
                     self.open(now);
@@ -189,11 +203,6 @@ impl Breaker {
         self.phase = phase;
         self.since = at;
         self.epoch += 1;
-    }
-
-    fn open_for(&self) -> std::time::Duration {
-        self.rule
-            .map_or(std::time::Duration::ZERO, |terms| terms.open_for)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::window::Wait;
 /// same lock and at the same `now`.
 pub(super) trait Check {
     /// What is kept per rule id, across reloads.
-    type State: Default;
+    type State;
     const KIND: BlockKind;
 
     fn head(&self) -> &RuleHead;
@@ -25,8 +25,11 @@ pub(super) trait Check {
         None
     }
 
-    /// Fits the state to this rule: at its birth, and whenever a newer version of the rule is installed.
-    fn prepare(&self, state: &mut Self::State);
+    /// The state of a rule that has seen no request.
+    fn fresh(&self) -> Self::State;
+
+    /// Fits the state to this rule, when it is installed as the newest with its id. What was used stays used.
+    fn adopt(&self, state: &mut Self::State);
 
     fn evaluate(&self, state: &mut Self::State, facts: &Facts<'_>, now: Tick) -> Result<(), Refusal>;
 

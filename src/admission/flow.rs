@@ -14,7 +14,11 @@ impl Check for FlowRule {
         &self.head
     }
 
-    fn prepare(&self, _: &mut Window) {}
+    fn fresh(&self) -> Window {
+        Window::default()
+    }
+
+    fn adopt(&self, _: &mut Window) {}
 
     fn evaluate(&self, window: &mut Window, _: &Facts<'_>, now: Tick) -> Result<(), Refusal> {
         let rate = rate(self);

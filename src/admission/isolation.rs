@@ -29,7 +29,11 @@ impl Check for IsolationRule {
         &self.head
     }
 
-    fn prepare(&self, _: &mut Places) {}
+    fn fresh(&self) -> Places {
+        Places::default()
+    }
+
+    fn adopt(&self, _: &mut Places) {}
 
     fn evaluate(&self, places: &mut Places, facts: &Facts<'_>, _: Tick) -> Result<(), Refusal> {
         let taken = match self.head.mode {

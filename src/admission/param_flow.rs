@@ -15,18 +15,15 @@ use crate::rules::{OnMissingParam, ParamFlowRule, RuleHead, Shaping};
 use crate::window::{Rate, Wait, Window};
 
 /// The state of one rule.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Values {
     used: Used,
     /// Requests that passed because they lack the parameter.
     missing: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 enum Used {
-    /// Before the first rule was seen.
-    #[default]
-    None,
     Windows(Table<Window>),
     Buckets(Table<Bucket>),
 }
@@ -39,7 +36,6 @@ impl Values {
     /// Values tracked one by one.
     pub(super) const fn tracked(&self) -> usize {
         match &self.used {
-            Used::None => 0,
             Used::Windows(table) => table.len(),
             Used::Buckets(table) => table.len(),
         }
@@ -48,7 +44,6 @@ impl Values {
     /// How often a value met an overflow window.
     pub(super) const fn overflowed(&self) -> u64 {
         match &self.used {
-            Used::None => 0,
             Used::Windows(table) => table.overflowed(),
             Used::Buckets(table) => table.overflowed(),
         }
@@ -67,12 +62,21 @@ impl Check for ParamFlowRule {
         Some(self.param)
     }
 
+    fn fresh(&self) -> Values {
+        let used = match self.shaping {
+            Shaping::Reject => Used::Windows(Table::new(self.max_keys)),
+            Shaping::TokenBucket => Used::Buckets(Table::new(self.max_keys)),
+        };
+        Values { used, missing: 0 }
+    }
+
     /// A window and a bucket know different things: changing between them begins anew.
-    fn prepare(&self, state: &mut Values) {
+    fn adopt(&self, state: &mut Values) {
         match (self.shaping, &state.used) {
             (Shaping::Reject, Used::Windows(_)) | (Shaping::TokenBucket, Used::Buckets(_)) => {}
-            (Shaping::Reject, _) => state.used = Used::Windows(Table::new(self.max_keys)),
-            (Shaping::TokenBucket, _) => state.used = Used::Buckets(Table::new(self.max_keys)),
+            (Shaping::Reject, Used::Buckets(_)) | (Shaping::TokenBucket, Used::Windows(_)) => {
+                state.used = self.fresh().used;
+            }
         }
     }
 
@@ -88,7 +92,6 @@ impl Check for ParamFlowRule {
             };
         };
         match &mut state.used {
-            Used::None => Ok(()),
             Used::Windows(table) => evaluate(self, table, &weights, now),
             Used::Buckets(table) => evaluate(self, table, &weights, now),
         }
@@ -97,7 +100,6 @@ impl Check for ParamFlowRule {
     fn take(&self, state: &mut Values, facts: &Facts<'_>, now: Tick) -> Option<Hold> {
         match (self.weights(facts), &mut state.used) {
             (None, _) => state.missing += 1,
-            (Some(_), Used::None) => {}
             (Some(weights), Used::Windows(table)) => take(self, table, &weights, now),
             (Some(weights), Used::Buckets(table)) => take(self, table, &weights, now),
         }

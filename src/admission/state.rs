@@ -208,13 +208,13 @@ impl Named<'_> {
     }
 }
 
-impl<S: Default> Default for Slots<S> {
+impl<S> Default for Slots<S> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<S: Default> Slots<S> {
+impl<S> Slots<S> {
     /// Each rule's slot, by the rule's index.
     fn bind<R: Check<State = S>>(&mut self, rules: &[R], born: &mut u64, now: Tick) -> Vec<usize> {
         rules
@@ -228,13 +228,11 @@ impl<S: Default> Slots<S> {
         if let Some(found) = self.0.iter().position(|slot| slot.id == *id) {
             return found;
         }
-        let mut state = S::default();
-        rule.prepare(&mut state);
         *born += 1;
         self.0.push(Slot {
             id: id.clone(),
             serial: *born,
-            state,
+            state: rule.fresh(),
             blocked: 0,
             parked: Some(now),
         });
@@ -247,7 +245,7 @@ impl<S: Default> Slots<S> {
             match rules.iter().zip(bound).find(|(_, slot)| **slot == index) {
                 Some((rule, _)) => {
                     slot.parked = None;
-                    rule.prepare(&mut slot.state);
+                    rule.adopt(&mut slot.state);
                 }
                 None => slot.parked = slot.parked.or(Some(now)),
             }

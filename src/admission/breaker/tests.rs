@@ -11,9 +11,7 @@ fn breaker() -> Breaker {
 }
 
 fn tuned(rule: &DegradeRule) -> Breaker {
-    let mut breaker = Breaker::default();
-    breaker.tune(rule);
-    breaker
+    rule.fresh()
 }
 
 fn enter(breaker: &mut Breaker, now: Tick) -> Ticket {
@@ -177,10 +175,11 @@ fn a_probe_given_back_after_it_was_decided_changes_nothing() {
 #[test]
 fn a_shorter_open_time_takes_effect_while_it_is_open() {
     let mut breaker = opened(ms(0));
-    breaker.tune(&DegradeRule {
+    DegradeRule {
         open_for: SECOND,
         ..degrade("b")
-    });
+    }
+    .adopt(&mut breaker);
     assert_eq!(breaker.check(ms(999)), Err(Wait::For(Duration::from_millis(1))));
     assert_eq!(breaker.check(ms(1_000)), Ok(()));
 }
@@ -189,10 +188,11 @@ fn a_shorter_open_time_takes_effect_while_it_is_open() {
 fn a_changed_window_keeps_what_was_counted() {
     let mut breaker = breaker();
     (0..3).for_each(|_| run(&mut breaker, true, ms(900)));
-    breaker.tune(&DegradeRule {
+    DegradeRule {
         window: 60 * SECOND,
         ..degrade("b")
-    });
+    }
+    .adopt(&mut breaker);
     run(&mut breaker, true, ms(30_000));
     assert_eq!(breaker.phase(ms(30_000)), BreakerPhase::Open);
 }

@@ -1,6 +1,8 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::clock::Tick;
 use crate::window::{Rate, Window};
@@ -137,4 +139,24 @@ fn memory_is_given_back_when_most_values_are_gone() {
     }
     assert!(table.len() <= 10);
     assert!(table.shards.iter().map(Shard::capacity).sum::<usize>() < 1_000);
+}
+
+proptest! {
+    #[test]
+    fn no_value_ever_gets_more_than_its_count_on_any_way_through_the_table(
+        steps in prop::collection::vec((0..200_000_000_u64, 0..12_usize), 1..400),
+        cap in 0..6_usize,
+    ) {
+        let (hasher, rate) = (KeyHasher::new(), Rate::new(3, 0, SECOND));
+        let (mut table, mut takes, mut now) = (Table::new(cap), Vec::new(), 1);
+        for (step, value) in steps {
+            now += step;
+            if admit(&mut table, hasher.key(&value.to_string()), rate, cap, Tick::from_nanos(now)) {
+                takes.push((value, now));
+                let recent = takes.iter().filter(|(whose, at)| *whose == value && at + 1_000_000_000 > now);
+                prop_assert!(recent.count() <= 3);
+            }
+            prop_assert!(table.len() <= cap);
+        }
+    }
 }
