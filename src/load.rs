@@ -207,7 +207,8 @@ impl Tally {
                 .micros
                 .as_ref()
                 .map_or(0, |micros| micros.value_at_percentile(percent));
-            Duration::from_micros(micros).as_secs_f64() * 1e3
+            // Below 2^53 microseconds, which is 285 years, this is exact to the last digit shown.
+            Duration::from_micros(micros).as_micros() as f64 / 1e3
         };
         Report {
             p50_ms: millis(50.0),

@@ -2,9 +2,15 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use wallet_backend::Wallet;
+use wallet_backend::combiner::Limits;
+use wallet_backend::http::{HttpOptions, router};
+use wallet_backend::store::any::AnyStore;
+use wallet_backend::store::embedded::{Embedded, OpenError, Options};
 
 use crate::admin::Admin;
 use crate::admission::Admission;
@@ -32,11 +38,17 @@ pub enum StartError {
         flag: &'static str,
         source: io::Error,
     },
-    #[error("give --upstream http://host:port or unix:/path")]
-    NoUpstream,
+    #[error("the bundled wallet cannot open its books in {} (--data)", data.display())]
+    Books {
+        data: PathBuf,
+        #[source]
+        source: OpenError,
+    },
+    #[error("the bundled wallet cannot start")]
+    Wallet(#[source] io::Error),
     #[error("the access log cannot be opened: {0}")]
     AccessLog(#[source] io::Error),
-    #[error("signals cannot be received: {0}")]
+    #[error("signals cannot be received")]
     Signals(#[source] io::Error),
 }
 
@@ -50,7 +62,7 @@ fn lines(errors: &[RuleError]) -> String {
 
 fn hint(error: &io::Error) -> &'static str {
     if error.kind() == io::ErrorKind::AddrInUse {
-        ": stop what listens there, or choose another address (port 0 takes a free one)"
+        "; stop what listens there, or choose another address (port 0 takes a free one)"
     } else {
         ""
     }
@@ -63,6 +75,8 @@ struct Running {
     admin: Admin,
     watcher: Watcher,
     log_writer: Writer,
+    /// The bundled wallet, where there is no other upstream.
+    wallet: Option<Wallet>,
 }
 
 /// Runs the sidecar until a signal ends it. `say` gets one line per address, then two lines to try.
@@ -83,7 +97,7 @@ pub async fn run(config: Config, mut say: impl FnMut(&str)) -> Result<(), StartE
     if left > 0 {
         tracing::warn!(left, "stopped hard: connections and exchanges were dropped");
     }
-    stop(running);
+    stop(running).await;
     Ok(())
 }
 
@@ -101,9 +115,13 @@ fn start(config: Config) -> Result<Running, StartError> {
         let on_swap = Box::new(move |rules: &Arc<_>| admission.install(rules, clock.now()));
         Watcher::start(options, on_swap).map_err(StartError::Rules)?
     };
-    let destination = match &config.upstream {
-        Some(address) => Destination::from(address),
-        None => return Err(StartError::NoUpstream),
+    let (destination, wallet) = match &config.upstream {
+        Some(address) => (Destination::from(address), None),
+        None => {
+            let wallet = open_wallet(&config.data)?;
+            let routes = router(wallet.clone(), HttpOptions::default());
+            (Destination::InProcess(routes), Some(wallet))
+        }
     };
     let proxy = Arc::new(Proxy {
         store: Arc::clone(watcher.store()),
@@ -139,7 +157,17 @@ fn start(config: Config) -> Result<Running, StartError> {
         admin,
         watcher,
         log_writer,
+        wallet,
     })
+}
+
+/// The wallet of the all-in-one, over the books in the data folder. Blocks while it reads their tail.
+fn open_wallet(data: &Path) -> Result<Wallet, StartError> {
+    let books = Embedded::open(Options::at(data)).map_err(|source| StartError::Books {
+        data: data.to_owned(),
+        source,
+    })?;
+    Wallet::over(AnyStore::Embedded(books), Limits::default()).map_err(StartError::Wallet)
 }
 
 fn server_options(config: &Config) -> ServerOptions {
@@ -160,24 +188,37 @@ fn announce(running: &Running, say: &mut impl FnMut(&str)) {
         say(&format!("status on http://{status}"));
     }
     say("try:");
-    say(&format!("  curl -i http://{address}/v1/accounts"));
-    say(&format!(
-        "  curl http://{}/api/resources",
-        running.admin.address()
-    ));
+    if running.wallet.is_some() {
+        let body = r#"{"account_id":"alice","currency":"EUR"}"#;
+        say(&format!(
+            "  curl http://{address}/v1/accounts -H 'content-type: application/json' -d '{body}'"
+        ));
+        say(&format!("  curl http://{address}/v1/accounts/alice"));
+    } else {
+        say(&format!("  curl -i http://{address}/"));
+        say(&format!(
+            "  curl http://{}/api/resources",
+            running.admin.address()
+        ));
+    }
 }
 
-fn stop(running: Running) {
+async fn stop(running: Running) {
     let Running {
         proxy,
         server,
         admin,
         watcher,
         log_writer,
+        wallet,
     } = running;
     drop(watcher);
     server.join();
     admin.join();
+    if let Some(wallet) = wallet {
+        // After the last request: what was answered is on disk already, this only makes the next start quick.
+        wallet.close().await;
+    }
     // The access log ends with the last holder of the proxy, and its writer with the log.
     drop(proxy);
     log_writer.join();

@@ -9,6 +9,7 @@
 mod support;
 
 mod admin;
+mod all_in_one;
 mod client_gone;
 mod commands;
 mod drain;

@@ -14,7 +14,7 @@ pub enum ConfigError {
         "admin address {0} is not on loopback: give --admin-token-file, or keep --admin on 127.0.0.1 and open --status for probes"
     )]
     AdminOffLoopback(SocketAddr),
-    #[error("{}: {source}", path.display())]
+    #[error("the token file {} cannot be read", path.display())]
     TokenFile {
         path: PathBuf,
         #[source]

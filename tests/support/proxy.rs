@@ -200,6 +200,15 @@ impl Proxy {
     }
 }
 
+impl Proxy {
+    /// Kills the process as a power cut would, and hands back its folder.
+    pub(crate) fn kill(mut self) -> TempDir {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap())
+    }
+}
+
 impl Drop for Proxy {
     fn drop(&mut self) {
         drop(self.child.kill());
