@@ -54,11 +54,12 @@ struct Thread {
     background: Tasks,
 }
 
-/// The far end of one client connection.
+/// The far end of one client connection, and the worker that serves it.
 #[derive(Debug)]
 pub struct Client {
     text: String,
     forwarded_for: HeaderValue,
+    worker: Worker,
 }
 
 impl Worker {
@@ -75,7 +76,7 @@ impl Worker {
     /// The path for the requests of one connection.
     #[must_use]
     pub fn stack(&self, peer: SocketAddr) -> stack::Stack {
-        stack::build(self, &Arc::new(Client::new(peer)))
+        stack::build(&Arc::new(Client::new(peer, self.clone())))
     }
 
     /// Closes upstream connections that were idle too long. To be called about once a second.
@@ -102,11 +103,19 @@ impl Worker {
 }
 
 impl Client {
-    fn new(peer: SocketAddr) -> Self {
+    fn telemetry(&self) -> &Telemetry {
+        &self.worker.proxy().telemetry
+    }
+
+    fn new(peer: SocketAddr, worker: Worker) -> Self {
         let text = peer.ip().to_canonical().to_string();
         // An IP address is visible ASCII.
         let forwarded_for = HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("unknown"));
-        Self { text, forwarded_for }
+        Self {
+            text,
+            forwarded_for,
+            worker,
+        }
     }
 }
 

@@ -68,3 +68,23 @@ async fn a_read_whose_client_left_is_cancelled() {
     let resource = proxy.resource("read").await;
     assert_eq!(resource["exceptions"], 0);
 }
+
+#[tokio::test]
+async fn an_upload_that_breaks_off_is_not_held_against_the_wallet() {
+    let (upstream, proxy) = started().await;
+    let mut client = Client::connect(proxy.address()).await;
+    client
+        .send("POST /write HTTP/1.1\nHost: h\nContent-Length: 10\n\nhalf")
+        .await;
+    settles("the upload to be under way", || async {
+        proxy.resource("write").await["inFlight"] == 1 && upstream.connections() == 1
+    })
+    .await;
+    drop(client);
+    settles("the permit to fall", || async {
+        proxy.resource("write").await["inFlight"] == 0
+    })
+    .await;
+    assert_eq!(proxy.resource("write").await["exceptions"], 0);
+    assert!(upstream.seen().is_empty(), "the wallet never had the whole of it");
+}

@@ -10,8 +10,6 @@ use http::header::{
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Uri};
 
-use super::Client;
-
 const VIA_SLUICE: HeaderValue = HeaderValue::from_static("1.1 sluice");
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -79,7 +77,7 @@ fn named_fields(value: &HeaderValue) -> impl Iterator<Item = HeaderName> {
 /// X-Forwarded-For is what the connection says, never what the client says: no proxy in front is trusted.
 pub(super) fn to_upstream<B>(
     request: &mut Request<B>,
-    client: &Client,
+    forwarded_for: &HeaderValue,
     fallback_host: &HeaderValue,
     authorization: Option<&HeaderValue>,
 ) {
@@ -105,7 +103,7 @@ pub(super) fn to_upstream<B>(
         .clone();
     headers.insert(FORWARDED_HOST, host);
     headers.insert(FORWARDED_PROTO, HeaderValue::from_static("http"));
-    headers.insert(FORWARDED_FOR, client.forwarded_for.clone());
+    headers.insert(FORWARDED_FOR, forwarded_for.clone());
     headers.append(VIA, VIA_SLUICE);
     if let Some(authorization) = authorization {
         headers
@@ -174,11 +172,10 @@ mod tests {
         let mut request = Request::new(());
         *request.uri_mut() = Uri::from_static(uri);
         *request.headers_mut() = map(fields);
-        let client = Client::new(([10, 0, 0, 7], 4711).into());
         let authorization = HeaderValue::from_static("Bearer ours");
         to_upstream(
             &mut request,
-            &client,
+            &HeaderValue::from_static("10.0.0.7"),
             &HeaderValue::from_static("fallback"),
             Some(&authorization),
         );

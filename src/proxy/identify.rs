@@ -3,6 +3,7 @@
 //! The path is matched normalised; what servers do not agree about is refused. A body is read only if a parameter of
 //! the matched route is in it, at most `maxJsonBody` of it, and then sent on as it was.
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
@@ -23,9 +24,9 @@ use super::upstream::Routed;
 use crate::admission::Call;
 use crate::admission::layer::{AdmissionError, Identified};
 use crate::lifecycle::Phase;
-use crate::params::{self, RequestParts};
+use crate::params::{self, ParamValue, RequestParts};
 use crate::router;
-use crate::rules::{ResourceRules, RuleSet, Unmatched};
+use crate::rules::{ResourceRules, Route, RuleSet, Unmatched};
 
 /// The service around admission.
 #[derive(Clone, Debug)]
@@ -77,79 +78,102 @@ impl<S: Admitting> Service<Request<RequestBody>> for Identify<S> {
 
     fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
         let rules = self.proxy.store.snapshot();
-        let found = match self.find(&rules, &request) {
-            Ok(found) => found,
-            Err(refusal) => return Identifying::refused(self.target(&rules, None), refusal),
-        };
-        let Some(found) = found else {
-            return self.unmatched(&rules, request);
-        };
-        if found.needs_body() {
-            let mut inner = self.inner.clone();
-            // The clone stays behind; the one that was polled ready is the one that is called.
-            std::mem::swap(&mut inner, &mut self.inner);
-            let identify = Self {
-                inner,
-                proxy: Arc::clone(&self.proxy),
-            };
-            return Identifying::Reading(Box::pin(identify.after_body(found, rules, request)));
+        match self.find(&rules, &request) {
+            Err(refusal) => Identifying::refused(self.target(&rules, None), refusal),
+            Ok(Found::Nothing) => self.unmatched(&rules, request),
+            Ok(Found::Weighed(matched, weight)) => self.admit(&matched, weight, rules, request),
+            Ok(Found::NeedsBody(matched)) => {
+                let mut inner = self.inner.clone();
+                // The clone stays behind; the one that was polled ready is the one that is called.
+                std::mem::swap(&mut inner, &mut self.inner);
+                let proxy = Arc::clone(&self.proxy);
+                let identify = Self { inner, proxy };
+                Identifying::Reading(Box::pin(identify.after_body(matched, rules, request)))
+            }
         }
-        self.matched(&found, rules, request, None)
     }
+}
+
+/// What a request's head says.
+enum Found {
+    /// No resource matches.
+    Nothing,
+    /// A resource, and what the request weighs on.
+    Weighed(Matched, Weight),
+    /// A resource with a parameter that is in the body.
+    NeedsBody(Matched),
 }
 
 /// A route that matched.
-struct Found {
+struct Matched {
     index: usize,
     route: usize,
     resource: Arc<ResourceRules>,
-    path: String,
 }
 
-impl Found {
-    fn extractors(&self) -> &[params::Extractor] {
-        self.resource
-            .routes
-            .get(self.route)
-            .map_or(&[], |route| &route.extractors)
+/// What a request weighs on.
+struct Weight {
+    values: Vec<ParamValue>,
+    /// See [`Call::request_hash`].
+    hash: u64,
+}
+
+impl Matched {
+    fn route(&self) -> Option<&Route> {
+        self.resource.routes.get(self.route)
     }
 
-    fn needs_body(&self) -> bool {
-        self.extractors().iter().any(params::Extractor::needs_body)
+    /// `path` is normalised; `body` is the whole body if a parameter is in it.
+    fn weight(&self, request: &Request<RequestBody>, path: &str, body: Option<&[u8]>) -> Weight {
+        let parts = RequestParts {
+            path,
+            query: request.uri().query(),
+            headers: request.headers(),
+        };
+        let extractors = self.route().map_or(&[][..], |route| &route.extractors);
+        Weight {
+            values: params::extract(extractors, &parts, body),
+            hash: request_hash(request.headers(), path),
+        }
     }
 }
 
 impl<S: Admitting> Identify<S> {
     /// The route of a request, if it can be read one way only.
-    fn find(&self, rules: &RuleSet, request: &Request<RequestBody>) -> Result<Option<Found>, Refusal> {
+    fn find(&self, rules: &RuleSet, request: &Request<RequestBody>) -> Result<Found, Refusal> {
         if self.proxy.lifecycle.phase() >= Phase::Closing {
             return Err(Refusal::Draining);
         }
         if request.method() == Method::CONNECT {
             return Err(Refusal::BadRequest("tunnels are not served".to_owned()));
         }
-        let path = router::normalise(request.uri().path())
-            .map_err(|ambiguous| Refusal::BadRequest(ambiguous.to_string()))?;
-        let found = rules.router.find(request.method(), &path).and_then(|found| {
+        let path = normalised(request)?;
+        let matched = rules.router.find(request.method(), &path).and_then(|found| {
             let resource = Arc::clone(rules.resources.get(found.resource)?);
-            Some(Found {
+            Some(Matched {
                 index: found.resource,
                 route: found.route,
                 resource,
-                path: path.into_owned(),
             })
         });
-        Ok(found)
+        Ok(match matched {
+            None => Found::Nothing,
+            Some(matched) if matched.route().is_some_and(Route::needs_body) => Found::NeedsBody(matched),
+            Some(matched) => {
+                let weight = matched.weight(request, &path, None);
+                Found::Weighed(matched, weight)
+            }
+        })
     }
 
-    fn target(&self, rules: &RuleSet, found: Option<&Found>) -> Target {
+    fn target(&self, rules: &RuleSet, matched: Option<&Matched>) -> Target {
         Target {
-            resource: found.map(|found| Arc::clone(&found.resource)),
+            resource: matched.map(|matched| Arc::clone(&matched.resource)),
             meter: self
                 .proxy
                 .telemetry
                 .metrics
-                .meter(rules, found.map(|found| found.index)),
+                .meter(rules, matched.map(|matched| matched.index)),
             values: Vec::new(),
         }
     }
@@ -174,34 +198,26 @@ impl<S: Admitting> Identify<S> {
         }
     }
 
-    /// Reads the parameters and asks admission. `body` is the whole body if a parameter is in it.
-    fn matched(
+    /// Asks admission and, through it, the upstream.
+    fn admit(
         &mut self,
-        found: &Found,
+        matched: &Matched,
+        weight: Weight,
         rules: Arc<RuleSet>,
         request: Request<RequestBody>,
-        body: Option<&[u8]>,
     ) -> Identifying<S::Future> {
-        let parts = RequestParts {
-            path: &found.path,
-            query: request.uri().query(),
-            headers: request.headers(),
-        };
-        let values = params::extract(found.extractors(), &parts, body);
-        let mut target = self.target(&rules, Some(found));
-        target.values.clone_from(&values);
+        let mut target = self.target(&rules, Some(matched));
+        target.values.clone_from(&weight.values);
         let call = Call {
-            request_hash: request_hash(request.headers(), &found.path),
             rules,
-            resource: found.index,
-            values,
+            resource: matched.index,
+            values: weight.values,
+            request_hash: weight.hash,
         };
-        let timeout = found.resource.timeout;
-        let resource = Some(Arc::clone(&found.resource));
         let request = Routed {
             request,
-            resource,
-            timeout,
+            resource: Some(Arc::clone(&matched.resource)),
+            timeout: matched.resource.timeout,
         };
         let future = self.inner.call(Identified {
             call: Some(call),
@@ -216,26 +232,36 @@ impl<S: Admitting> Identify<S> {
     /// Reads the body first. Dropping it leaves nothing behind: nothing was taken yet.
     async fn after_body(
         mut self,
-        found: Found,
+        matched: Matched,
         rules: Arc<RuleSet>,
         request: Request<RequestBody>,
     ) -> Verdict {
         let (parts, body) = request.into_parts();
-        let bytes = match read(body, found.resource.max_json_body, found.resource.timeout).await {
-            Ok(bytes) => bytes,
-            Err(refusal) => {
-                let target = self.target(&rules, Some(&found));
-                return Verdict {
-                    target,
-                    result: Err(Failure::Refused(refusal)),
-                };
+        let weighed = match read(body, matched.resource.max_json_body, matched.resource.timeout).await {
+            Ok(bytes) => {
+                let request = Request::from_parts(parts, RequestBody::whole(bytes.clone()));
+                normalised(&request)
+                    .map(|path| matched.weight(&request, &path, Some(&bytes)))
+                    .map(|weight| (weight, request))
             }
+            Err(refusal) => Err(refusal),
         };
-        let request = Request::from_parts(parts, RequestBody::whole(bytes.clone()));
-        self.matched(&found, rules, request, Some(&bytes))
-            .await
-            .unwrap_or_else(|never| match never {})
+        match weighed {
+            Ok((weight, request)) => {
+                let admitted = self.admit(&matched, weight, rules, request);
+                admitted.await.unwrap_or_else(|never| match never {})
+            }
+            Err(refusal) => Verdict {
+                target: self.target(&rules, Some(&matched)),
+                result: Err(Failure::Refused(refusal)),
+            },
+        }
     }
+}
+
+/// The path as rules see it. Most paths are normal as they stand, and are not copied.
+fn normalised(request: &Request<RequestBody>) -> Result<Cow<'_, str>, Refusal> {
+    router::normalise(request.uri().path()).map_err(|ambiguous| Refusal::BadRequest(ambiguous.to_string()))
 }
 
 /// The whole body, at most `limit` bytes of it, within `timeout`.

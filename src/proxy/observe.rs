@@ -17,24 +17,18 @@ use super::failure::Target;
 use super::respond::{Cause, Reply};
 use crate::clock::Tick;
 use crate::params::ParamValue;
-use crate::telemetry::Telemetry;
 use crate::telemetry::access::{Line, Pick};
 
 /// The service around everything.
 #[derive(Clone, Debug)]
 pub(super) struct Observe<S> {
     inner: S,
-    telemetry: Arc<Telemetry>,
     client: Arc<Client>,
 }
 
 impl<S> Observe<S> {
-    pub(super) const fn new(inner: S, telemetry: Arc<Telemetry>, client: Arc<Client>) -> Self {
-        Self {
-            inner,
-            telemetry,
-            client,
-        }
+    pub(super) const fn new(inner: S, client: Arc<Client>) -> Self {
+        Self { inner, client }
     }
 }
 
@@ -65,11 +59,10 @@ where
             method: request.method().clone(),
             uri: request.uri().clone(),
             request_id: request.headers().get("x-request-id").cloned(),
-            arrived: self.telemetry.clock.now(),
+            arrived: self.client.telemetry().clock.now(),
         };
         Observing {
             inner: self.inner.call(request),
-            telemetry: Arc::clone(&self.telemetry),
             client: Arc::clone(&self.client),
             seen: Some(seen),
         }
@@ -80,7 +73,6 @@ where
 #[derive(Debug)]
 pub(super) struct Observing<F> {
     inner: F,
-    telemetry: Arc<Telemetry>,
     client: Arc<Client>,
     seen: Option<Seen>,
 }
@@ -107,7 +99,8 @@ where
             target.meter.refused(*own);
         }
         if let Cause::Answered(took) = &cause {
-            self.telemetry
+            self.client
+                .telemetry()
                 .metrics
                 .upstream_duration
                 .observe(took.as_secs_f64());
@@ -120,10 +113,12 @@ where
 impl<F> Observing<F> {
     fn record(&self, seen: Seen, status: StatusCode, target: &Target, cause: Cause) -> Record {
         let pick = match cause {
-            Cause::Answered(_) => self.telemetry.access.pick_pass(),
-            Cause::Refused { .. } | Cause::Failed { .. } => {
-                self.telemetry.access.pick_refusal(self.telemetry.clock.now())
-            }
+            Cause::Answered(_) => self.client.telemetry().access.pick_pass(),
+            Cause::Refused { .. } | Cause::Failed { .. } => self
+                .client
+                .telemetry()
+                .access
+                .pick_refusal(self.client.telemetry().clock.now()),
         };
         let arrived = seen.arrived;
         let entry = (pick != Pick::Skip).then(|| Entry {
@@ -132,11 +127,10 @@ impl<F> Observing<F> {
             resource: target.name().map(|name| name.as_str().to_owned()),
             params: params(target),
             cause,
-            client: Arc::clone(&self.client),
             sample: if let Pick::Sample(n) = pick { Some(n) } else { None },
         });
         Record {
-            telemetry: Arc::clone(&self.telemetry),
+            client: Arc::clone(&self.client),
             arrived,
             entry,
         }
@@ -162,7 +156,7 @@ fn params(target: &Target) -> Map<String, Value> {
 /// One request until its last byte has left. Dropped then, with the body, it reports.
 #[derive(Debug)]
 pub(super) struct Record {
-    telemetry: Arc<Telemetry>,
+    client: Arc<Client>,
     arrived: Tick,
     entry: Option<Entry>,
 }
@@ -175,31 +169,31 @@ struct Entry {
     resource: Option<String>,
     params: Map<String, Value>,
     cause: Cause,
-    client: Arc<Client>,
     sample: Option<u32>,
 }
 
 impl Drop for Record {
     fn drop(&mut self) {
-        let took = self.telemetry.clock.now().since(self.arrived);
-        self.telemetry
+        let took = self.client.telemetry().clock.now().since(self.arrived);
+        self.client
+            .telemetry()
             .metrics
             .request_duration
             .observe(took.as_secs_f64());
         if let Some(entry) = self.entry.take() {
-            entry.write(&self.telemetry, took);
+            entry.write(&self.client, took);
         }
     }
 }
 
 impl Entry {
-    fn write(self, telemetry: &Telemetry, took: Duration) {
+    fn write(self, client: &Client, took: Duration) {
         let (code, rule, upstream) = match &self.cause {
             Cause::Answered(took) => (None, None, Some(*took)),
             Cause::Refused { code, rule, .. } => (Some(*code), rule.as_ref(), None),
             Cause::Failed { code } => (Some(*code), None, None),
         };
-        telemetry.access.write(&Line {
+        client.telemetry().access.write(&Line {
             method: self.seen.method.as_str(),
             path: self.seen.uri.path(),
             resource: self.resource.as_deref(),
@@ -209,7 +203,7 @@ impl Entry {
             rule: rule.map(crate::rules::RuleId::as_str),
             duration_ms: millis(took),
             upstream_ms: upstream.map(millis),
-            client: Some(&self.client.text),
+            client: Some(&client.text),
             request_id: self.seen.request_id.as_ref().and_then(|id| id.to_str().ok()),
             sample: self.sample,
         });

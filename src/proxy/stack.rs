@@ -14,12 +14,12 @@ use http::{Request, Response};
 use tower::layer::layer_fn;
 use tower::{Service, ServiceBuilder};
 
+use super::Client;
 use super::body::{Body, RequestBody};
 use super::identify::Identify;
 use super::observe::{Observe, Observing};
 use super::respond::Respond;
 use super::upstream::Forward;
-use super::{Client, Worker};
 use crate::admission::layer::{AdmissionLayer, AdmissionService};
 
 /// The whole path of one client connection.
@@ -48,14 +48,12 @@ impl Future for Answering {
     }
 }
 
-/// Builds the path for one connection of a worker.
-pub(super) fn build(worker: &Worker, client: &Arc<Client>) -> Stack {
-    let proxy = worker.proxy();
+/// Builds the path for one connection.
+pub(super) fn build(client: &Arc<Client>) -> Stack {
+    let proxy = client.worker.proxy();
     let path = ServiceBuilder::new()
         // Outermost, so that it sees every answer, refusals included; counts it now and times it to its last byte.
-        .layer(layer_fn(|inner| {
-            Observe::new(inner, Arc::clone(&proxy.telemetry), Arc::clone(client))
-        }))
+        .layer(layer_fn(|inner| Observe::new(inner, Arc::clone(client))))
         // The only place that picks a status: everything further in speaks of refusals and failures.
         .layer(layer_fn(Respond::new))
         // One snapshot of the rules per request: finds its resource and reads its parameters, from a bounded body too.
@@ -67,7 +65,7 @@ pub(super) fn build(worker: &Worker, client: &Arc<Client>) -> Stack {
         ))
         // Sends, with deadlines, and keeps the permit: in the exchange, then in the body of the answer (`body`), until
         // the last byte leaves or the client goes, and beyond that for a write which the upstream still works on.
-        .service(Forward::new(worker.clone(), Arc::clone(client)));
+        .service(Forward::new(Arc::clone(client)));
     Stack { path }
 }
 

@@ -24,7 +24,7 @@ pub(super) mod streamed;
 
 pub use destination::Destination;
 
-use super::body::{Body, RequestBody, Upload};
+use super::body::{Body, RequestBody};
 use super::failure::{Answered, UpstreamError};
 use super::{Client, Worker, headers};
 use crate::admission::Outcome;
@@ -53,13 +53,12 @@ pub struct Routed {
 /// The innermost service: one upstream exchange per call.
 #[derive(Clone, Debug)]
 pub struct Forward {
-    worker: Worker,
     client: Arc<Client>,
 }
 
 impl Forward {
-    pub(super) const fn new(worker: Worker, client: Arc<Client>) -> Self {
-        Self { worker, client }
+    pub(super) const fn new(client: Arc<Client>) -> Self {
+        Self { client }
     }
 }
 
@@ -82,10 +81,10 @@ impl Service<Admitted<Routed>> for Forward {
             resource,
             timeout,
         } = routed;
-        let proxy = self.worker.proxy();
+        let proxy = self.client.worker.proxy();
         headers::to_upstream(
             &mut request,
-            &self.client,
+            &self.client.forwarded_for,
             proxy.destination.host(),
             proxy.authorization.as_ref(),
         );
@@ -97,10 +96,11 @@ impl Service<Admitted<Routed>> for Forward {
         let held = Held {
             permit,
             resource,
+            upload: request.body().upload(),
             write: !request.method().is_safe(),
             deadline: now + timeout,
             abandon_at: now + abandon_after.max(timeout),
-            worker: self.worker.clone(),
+            worker: self.client.worker.clone(),
         };
         Box::pin(forward(request, held, now))
     }
@@ -114,7 +114,6 @@ async fn forward(
     started: Instant,
 ) -> Result<Answered, UpstreamError> {
     let deadline = held.deadline;
-    let upload = request.body().upload();
     let worker = held.worker.clone();
     loop {
         let link = match worker.link(deadline).await {
@@ -127,7 +126,7 @@ async fn forward(
         let idle = link.was_idle();
         let mut in_flight = InFlight::new(link.send(request), held);
         let Ok((sent, back)) = timeout_at(deadline, &mut in_flight).await else {
-            in_flight.report(blame(upload.as_deref()));
+            in_flight.late();
             // Dropped here: a read is cancelled, a write goes on with its permit.
             return Err(UpstreamError::Timeout);
         };
@@ -153,25 +152,9 @@ async fn forward(
                     "it closed a new connection at once".to_owned(),
                 ));
             }
-            Sent::Failed => {
-                let broken = upload.as_ref().is_some_and(|upload| upload.is_broken());
-                held.report(if broken { Outcome::Gone } else { Outcome::Failure });
-                return Err(if broken {
-                    UpstreamError::ClientBody
-                } else {
-                    UpstreamError::Reset
-                });
-            }
+            Sent::Failed if held.failed() => return Err(UpstreamError::Reset),
+            Sent::Failed => return Err(UpstreamError::ClientBody),
         }
-    }
-}
-
-/// Whose fault a missed deadline is: while the client is still sending, not the upstream's.
-fn blame(upload: Option<&Upload>) -> Outcome {
-    if upload.is_some_and(Upload::is_sending) {
-        Outcome::Gone
-    } else {
-        Outcome::Failure
     }
 }
 

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use crate::admission::{Outcome, Permit};
 use crate::proxy::Worker;
+use crate::proxy::body::Upload;
 use crate::rules::ResourceRules;
 
 /// A request's permit and its limits. Dropped, the permit falls, unreported as [`Outcome::Gone`].
@@ -15,6 +16,8 @@ pub(in crate::proxy) struct Held {
     /// `None` if no resource matched.
     pub(super) permit: Option<Permit>,
     pub(super) resource: Option<Arc<ResourceRules>>,
+    /// How far the client is with its body; `None` if all of it was here.
+    pub(super) upload: Option<Arc<Upload>>,
     /// Whether the request may move money, and is therefore finished even if nobody waits for it.
     pub(super) write: bool,
     /// When the client gets no more of the answer.
@@ -42,6 +45,19 @@ impl Held {
         {
             self.report(Outcome::Failure);
         }
+    }
+
+    /// The connection broke. Not the upstream's fault if the client's own body did; whether it was.
+    pub(super) fn failed(&mut self) -> bool {
+        let fault = !self.upload.as_ref().is_some_and(|upload| upload.is_broken());
+        self.report(if fault { Outcome::Failure } else { Outcome::Gone });
+        fault
+    }
+
+    /// The deadline has passed. Not the upstream's fault while the client is still sending.
+    pub(super) fn late(&mut self) {
+        let sending = self.upload.as_ref().is_some_and(|upload| upload.is_sending());
+        self.report(if sending { Outcome::Gone } else { Outcome::Failure });
     }
 
     /// The answer has ended well.

@@ -16,7 +16,6 @@ use tokio::time::timeout_at;
 use super::held::Held;
 use super::pool::Lease;
 use super::streamed::{self, Source};
-use crate::admission::Outcome;
 use crate::proxy::body::RequestBody;
 
 /// How handing a request to a connection ended.
@@ -50,10 +49,10 @@ impl InFlight {
         }
     }
 
-    /// Tells the breakers the outcome while the exchange goes on.
-    pub(super) fn report(&mut self, outcome: Outcome) {
+    /// The deadline has passed while the exchange goes on.
+    pub(super) fn late(&mut self) {
         if let Some((_, held)) = &mut self.parts {
-            held.report(outcome);
+            held.late();
         }
     }
 }
@@ -95,7 +94,9 @@ async fn finish(exchange: BoxFuture<'static, Sent>, mut held: Held) {
         }
         // Nothing was sent, and nobody waits for it any more.
         Ok(Sent::Unsent(_)) => drop(held),
-        Ok(Sent::Failed) => held.report(Outcome::Failure),
+        Ok(Sent::Failed) => {
+            held.failed();
+        }
         Err(_elapsed) => held.abandon(),
     }
 }
