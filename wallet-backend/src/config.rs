@@ -8,6 +8,7 @@ use anyhow::{Context as _, bail};
 use clap::{Args, Parser, Subcommand};
 use wallet_backend::http::auth::Tokens;
 use wallet_backend::http::serve::Listen;
+use wallet_backend::store::embedded::Options;
 
 /// A slot-split ledger for hot accounts, over HTTP.
 #[derive(Debug, Parser)]
@@ -44,6 +45,12 @@ pub(crate) struct Serve {
     /// Who may call: one bearer token a line; blank lines and lines that begin with # are skipped.
     #[arg(long, env = "WALLET_TOKEN_FILE", value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// Size of a segment of the embedded store's log. Small ones let a test see many come and go.
+    #[arg(long, hide = true, value_name = "BYTES")]
+    segment_bytes: Option<u64>,
+    /// The embedded store writes a checkpoint after so many bytes of log.
+    #[arg(long, hide = true, value_name = "BYTES")]
+    checkpoint_bytes: Option<u64>,
 }
 
 /// Where a ledger is kept.
@@ -69,6 +76,16 @@ impl FromStr for StoreLocation {
 }
 
 impl Serve {
+    /// How the embedded store in `directory` is opened.
+    pub(crate) fn options(&self, directory: &Path) -> Options {
+        let defaults = Options::at(directory);
+        Options {
+            segment_bytes: self.segment_bytes.unwrap_or(defaults.segment_bytes),
+            checkpoint_bytes: self.checkpoint_bytes.unwrap_or(defaults.checkpoint_bytes),
+            ..defaults
+        }
+    }
+
     /// Who may call.
     ///
     /// # Errors

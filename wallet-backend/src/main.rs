@@ -15,7 +15,7 @@ use wallet_backend::combiner::Limits;
 use wallet_backend::http::serve::Server;
 use wallet_backend::http::{HttpOptions, router};
 use wallet_backend::store::any::AnyStore;
-use wallet_backend::store::embedded::{Embedded, Options};
+use wallet_backend::store::embedded::Embedded;
 use wallet_backend::store::memory::Memory;
 
 use self::config::{Action, Cli, Serve, StoreLocation};
@@ -46,7 +46,7 @@ async fn serve(args: &Serve) -> anyhow::Result<ExitCode> {
 
     let tokens = args.tokens()?;
     let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    let wallet = open(&args.store)?;
+    let wallet = open(args)?;
     let server = Server::bind(&args.listen).await.context("cannot listen")?;
     say(&format!("listening on {}", server.address()));
     let stop = async {
@@ -64,10 +64,10 @@ async fn serve(args: &Serve) -> anyhow::Result<ExitCode> {
 }
 
 /// Opens the ledger. Blocks, which nobody minds before the listener is there.
-fn open(location: &StoreLocation) -> anyhow::Result<Wallet> {
-    let store = match location {
+fn open(args: &Serve) -> anyhow::Result<Wallet> {
+    let store = match &args.store {
         StoreLocation::Embedded(directory) => {
-            let opened = Embedded::open(Options::at(directory));
+            let opened = Embedded::open(args.options(directory));
             let context = || format!("cannot open the ledger in {}", directory.display());
             AnyStore::Embedded(opened.with_context(context)?)
         }

@@ -17,7 +17,7 @@ pub(crate) struct Span {
 }
 
 /// One line of a statement.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Entry {
     pub(crate) account: String,
     pub(crate) slot: u8,

@@ -8,11 +8,15 @@
 
 mod combiner;
 mod conformance;
+#[cfg(feature = "http")]
+mod crash;
 mod faults;
 mod history;
 mod history_mutants;
 #[cfg(feature = "http")]
 mod http;
+#[cfg(feature = "http")]
+mod process;
 mod properties;
 mod support;
 mod wallet;

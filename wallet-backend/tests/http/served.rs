@@ -1,91 +1,12 @@
 //! The real binary on real sockets: wiring, start-up, the end. Nothing here measures time.
 
 use std::fs;
-use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
 
 use reqwest::Client;
 use serde_json::{Value, json};
 
-/// A running `wallet-backend serve`; killed when dropped.
-struct Served {
-    child: Child,
-    stdout: BufReader<ChildStdout>,
-    /// What follows `listening on `.
-    address: String,
-}
-
-fn binary(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_wallet-backend"));
-    command
-        .args(arguments)
-        .env_remove("WALLET_LISTEN")
-        .env_remove("WALLET_STORE")
-        .env_remove("WALLET_TOKEN_FILE")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    command
-}
-
-impl Served {
-    fn start(listen: &str, store: &str, more: &[&str]) -> Self {
-        let arguments = ["serve", "--listen", listen, "--store", store];
-        let mut child = binary(&[&arguments, more].concat()).spawn().unwrap();
-        let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        stdout.read_line(&mut line).unwrap();
-        let Some(address) = line.trim_end().strip_prefix("listening on ") else {
-            let mut stderr = String::new();
-            child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
-            panic!("{line:?} {stderr}");
-        };
-        let address = address.to_owned();
-        Self {
-            child,
-            stdout,
-            address,
-        }
-    }
-
-    /// A client of this server, and the address to put before each path.
-    fn client(&self) -> (Client, String) {
-        let client = Client::builder().no_proxy();
-        match self.address.strip_prefix("unix:") {
-            Some(path) => (
-                client.unix_socket(path).build().unwrap(),
-                "http://wallet".to_owned(),
-            ),
-            None => (client.build().unwrap(), self.address.clone()),
-        }
-    }
-
-    /// SIGTERM, and waits until the log says that it has arrived.
-    fn terminate(&mut self) {
-        let pid = i32::try_from(self.child.id()).unwrap();
-        let pid = rustix::process::Pid::from_raw(pid).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-        let stderr = BufReader::new(self.child.stderr.take().unwrap());
-        let arrived = |line: io::Result<String>| line.unwrap().contains("stopping");
-        assert!(stderr.lines().any(arrived));
-    }
-
-    /// Waits for the end: the exit code, and what more was printed.
-    fn exit(mut self) -> (Option<i32>, String) {
-        let mut rest = String::new();
-        self.stdout.read_to_string(&mut rest).unwrap();
-        (self.child.wait().unwrap().code(), rest)
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        // Gone already after `terminate`; then both fail, which is as well.
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
-}
+use crate::process::{Served, binary};
 
 async fn post(client: &(Client, String), path: &str, body: Value) -> (u16, Value) {
     let url = format!("{}{path}", client.1);

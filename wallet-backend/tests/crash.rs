@@ -1,0 +1,114 @@
+//! kill -9 of the real binary under load, at moments drawn from a seed, on one data directory that lives on.
+//!
+//! After every restart, before anything new is asked: each operation that had been acknowledged answers the same id
+//! byte for byte as before, each whose outcome was unknown is resolved by sending the same id, the statements pass the
+//! history checker, and every balance is the sum of what the clients were told. A moment is "after the k-th answer" or
+//! a short time after the start: the fault itself, waited for by nobody.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::process::{Served, binary};
+use crate::support::Numbers;
+
+mod client;
+mod load;
+mod told;
+mod wire;
+
+use client::Client;
+use load::Moment;
+use told::Told;
+
+/// Segments and checkpoints so small that several come and go within a round.
+const SMALL: [&str; 4] = ["--segment-bytes", "262144", "--checkpoint-bytes", "131072"];
+
+/// The most answers that a round waits for before it kills.
+const MOST_ANSWERS: u64 = 300;
+
+/// The longest from the last of them to the kill, in microseconds.
+const MOST_AFTER: u64 = 3_000;
+
+/// The longest that a process on its way up is left alone, in microseconds.
+const MOST_START: u64 = 40_000;
+
+/// The same load and the same kind of moments on every machine; a failure names its round.
+const SEED: u64 = 20_260_101;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_under_load_it_forgets_nothing_that_it_acknowledged_and_does_nothing_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = embedded(dir.path());
+    let rounds = if long() { 1_000 } else { 30 };
+    let mut numbers = Numbers(SEED);
+    let told = Arc::new(Told::default());
+    let mut served = Served::run(quiet(&store));
+    load::prepare(&told, &Client::new(&served)).await;
+    for round in 0..rounds {
+        let client = Client::new(&served);
+        let moment = Moment {
+            answers: 1 + numbers.below(MOST_ANSWERS),
+            then: Duration::from_micros(numbers.below(MOST_AFTER)),
+        };
+        load::until_killed(&told, &client, served, moment, &round.to_string(), &mut numbers).await;
+        if numbers.below(3) == 0 {
+            kill_on_its_way_up(&store, numbers.below(MOST_START));
+        }
+        served = Served::run(quiet(&store));
+        load::look_back(&told, &Client::new(&served), &mut numbers).await;
+        // A history takes the longer to judge the longer it is.
+        if round < 100 || round % 50 == 0 {
+            told.judge(round);
+        }
+    }
+    let client = Client::new(&served);
+    load::repeat_everything(&told, &client).await;
+    told.read_again(&client).await;
+    told.judge(rounds);
+    assert_eq!(served.stop(), Some(0));
+    println!("{rounds} rounds: {}", told.figures());
+}
+
+#[test]
+fn killed_while_it_makes_a_directory_it_opens_it_the_next_time() {
+    let mut numbers = Numbers(SEED);
+    for _ in 0..if long() { 200 } else { 8 } {
+        let dir = tempfile::tempdir().unwrap();
+        let store = embedded(dir.path());
+        for _ in 0..=numbers.below(2) {
+            kill_on_its_way_up(&store, numbers.below(MOST_START));
+        }
+        let served = Served::run(quiet(&store));
+        assert_eq!(served.stop(), Some(0));
+    }
+}
+
+/// The long versions, as `tests/run --long` asks for them.
+fn long() -> bool {
+    std::env::var_os("SLUICE_LONG").is_some()
+}
+
+fn embedded(dir: &Path) -> String {
+    format!("embedded:{}", dir.join("data").display())
+}
+
+fn serve(store: &str) -> std::process::Command {
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--store", store];
+    binary(&[&arguments[..], &SMALL].concat())
+}
+
+/// Its log goes where the test's does: a pipe that nobody reads would fill.
+fn quiet(store: &str) -> std::process::Command {
+    let mut command = serve(store);
+    command.stderr(Stdio::inherit()).env("WALLET_LOG", "error");
+    command
+}
+
+fn kill_on_its_way_up(store: &str, micros: u64) {
+    let mut child = quiet(store).spawn().unwrap();
+    std::thread::sleep(Duration::from_micros(micros));
+    child.kill().unwrap();
+    child.wait().unwrap();
+}

@@ -1,0 +1,54 @@
+//! One life of the service, as its clients see it.
+
+use serde_json::Value;
+
+use crate::process::Served;
+
+/// Sends to one process. Clones share its connections.
+#[derive(Clone)]
+pub(super) struct Client {
+    http: reqwest::Client,
+    base: String,
+}
+
+/// An answer that came whole.
+#[derive(Clone, Debug)]
+pub(super) struct Reply {
+    pub(super) status: u16,
+    pub(super) replayed: bool,
+    pub(super) body: String,
+}
+
+impl Client {
+    pub(super) fn new(served: &Served) -> Self {
+        let (http, base) = served.client();
+        Self { http, base }
+    }
+
+    /// `None` when the connection broke: it may have happened or not.
+    pub(super) async fn post(&self, path: &str, body: String) -> Option<Reply> {
+        let request = self.http.post(format!("{}{path}", self.base));
+        let request = request.header("content-type", "application/json").body(body);
+        let response = request.send().await.ok()?;
+        let replayed = response.headers().contains_key("idempotent-replayed");
+        Some(Reply {
+            status: response.status().as_u16(),
+            replayed,
+            body: response.text().await.ok()?,
+        })
+    }
+
+    /// What is there. Only for a process that is not about to be killed.
+    pub(super) async fn get(&self, path: &str) -> Value {
+        let response = self
+            .http
+            .get(format!("{}{path}", self.base))
+            .send()
+            .await
+            .unwrap();
+        let status = response.status();
+        let body = response.text().await.unwrap();
+        assert_eq!(status, 200, "{path}: {body}");
+        serde_json::from_str(&body).unwrap()
+    }
+}

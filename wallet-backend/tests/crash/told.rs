@@ -1,0 +1,298 @@
+//! What the clients asked and were told, over any number of lives of the service.
+//!
+//! A request whose connection broke has no answer here until the same id was sent again and answered. Everything is in
+//! memory of this process, which is not killed.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Value, json};
+
+use super::client::{Client, Reply};
+use super::wire::{read, receipt, statement};
+use crate::history::{Entry, History, Refusal, Span};
+
+/// What may be asked.
+#[derive(Clone, Debug)]
+pub(super) enum Wish {
+    /// With the fields beside id and currency.
+    Open {
+        more: Value,
+    },
+    Credit,
+    Debit,
+    Transfer {
+        to: String,
+    },
+}
+
+/// One request, named for ever.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) account: String,
+    pub(super) request: String,
+    pub(super) wish: Wish,
+    pub(super) amount: i64,
+}
+
+impl Asked {
+    pub(super) fn path(&self) -> String {
+        let account = &self.account;
+        match self.wish {
+            Wish::Open { .. } => "/v1/accounts".to_owned(),
+            Wish::Credit => format!("/v1/accounts/{account}/credits"),
+            Wish::Debit => format!("/v1/accounts/{account}/debits"),
+            Wish::Transfer { .. } => "/v1/transfers".to_owned(),
+        }
+    }
+
+    pub(super) fn body(&self) -> String {
+        let (account, request, amount) = (&self.account, &self.request, self.amount);
+        match &self.wish {
+            Wish::Open { more } => {
+                let mut body = json!({"account_id": account, "currency": "EUR"});
+                let fields = body.as_object_mut().unwrap();
+                fields.extend(more.as_object().unwrap().clone());
+                body
+            }
+            Wish::Credit | Wish::Debit => json!({"request_id": request, "amount": amount}),
+            Wish::Transfer { to } => {
+                json!({"request_id": request, "from": account, "to": to, "amount": amount})
+            }
+        }
+        .to_string()
+    }
+}
+
+/// Counts for the report.
+#[derive(Clone, Copy, Debug, Default)]
+struct Figures {
+    acknowledged: u64,
+    refused: u64,
+    unknown: u64,
+    had_happened: u64,
+    had_not: u64,
+    repeated: u64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    asked: Vec<Asked>,
+    /// When each was sent first.
+    begun: Vec<u64>,
+    answers: Vec<Option<Reply>>,
+    /// Sent, and not answered yet.
+    open: HashSet<usize>,
+    /// Requests below this number are old news.
+    looked_back: usize,
+    /// By account: what the answers add up to.
+    balances: BTreeMap<String, i64>,
+    /// By account: where the statement was read up to.
+    cursors: BTreeMap<String, String>,
+    history: History,
+    figures: Figures,
+}
+
+/// Shared by everybody who sends.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    state: Mutex<State>,
+    ticks: AtomicU64,
+}
+
+impl Told {
+    /// Notes down a request before it is sent.
+    pub(super) fn ask(&self, asked: Asked) -> usize {
+        let begun = self.tick();
+        let mut state = self.lock();
+        let number = state.asked.len();
+        state.asked.push(asked);
+        state.begun.push(begun);
+        state.answers.push(None);
+        state.open.insert(number);
+        number
+    }
+
+    /// Notes down an answer; whether it decides the request. A second answer must be the first one.
+    pub(super) fn hear(&self, number: usize, reply: &Reply) -> bool {
+        let ended = self.tick();
+        let mut state = self.lock();
+        let asked = state.asked[number].clone();
+        if matches!(reply.status, 409 | 429 | 503 | 504) && puts_off(reply) {
+            return false;
+        }
+        if let Some(first) = &state.answers[number] {
+            assert!(
+                agree(&asked, first, reply),
+                "{asked:?} was told\n{first:?}\nand then\n{reply:?}"
+            );
+            state.figures.repeated += 1;
+            return true;
+        }
+        match reply.status {
+            200 | 201 => state.posted(&asked, reply, (number, ended)),
+            422 => {
+                state.figures.refused += 1;
+                state.history.refusals.push(Refusal {
+                    account: asked.account,
+                    request: asked.request,
+                });
+            }
+            _ => panic!("{asked:?} was told {reply:?}"),
+        }
+        state.open.remove(&number);
+        state.answers[number] = Some(reply.clone());
+        true
+    }
+
+    /// The requests without an answer, as the process is gone that they were sent to.
+    pub(super) fn unknown(&self) -> Vec<usize> {
+        let mut state = self.lock();
+        let mut unknown: Vec<_> = state.open.iter().copied().collect();
+        unknown.sort_unstable();
+        state.figures.unknown += u64::try_from(unknown.len()).unwrap();
+        unknown
+    }
+
+    /// How an unknown outcome turned out.
+    pub(super) fn resolved(&self, reply: &Reply) {
+        let figures = &mut self.lock().figures;
+        if reply.replayed || reply.status == 200 {
+            figures.had_happened += 1;
+        } else {
+            figures.had_not += 1;
+        }
+    }
+
+    pub(super) fn asked(&self, number: usize) -> Asked {
+        self.lock().asked[number].clone()
+    }
+
+    /// The requests that were asked since the last time that this was called.
+    pub(super) fn news(&self) -> Range<usize> {
+        let mut state = self.lock();
+        let all = state.asked.len();
+        std::mem::replace(&mut state.looked_back, all)..all
+    }
+
+    /// Numbers of all requests are below this.
+    pub(super) fn len(&self) -> usize {
+        self.lock().asked.len()
+    }
+
+    /// Reads every account and what its statement has gained. Nothing may be under way: each balance is what was told.
+    pub(super) async fn read(&self, client: &Client) {
+        let balances = self.lock().balances.clone();
+        for (account, balance) in balances {
+            let begun = self.tick();
+            let seen = client.get(&format!("/v1/accounts/{account}")).await;
+            let span = Span {
+                begun,
+                ended: self.tick(),
+            };
+            assert_eq!(
+                seen["balance"], balance,
+                "{account}: not what its clients were told"
+            );
+            let after = self.lock().cursors.get(&account).cloned();
+            let (entries, cursor) = statement(client, &account, after).await;
+            let mut state = self.lock();
+            state.history.reads.push(read(&seen, span));
+            state.history.entries.extend(entries);
+            state.cursors.insert(account, cursor);
+        }
+    }
+
+    /// Reads every statement from its beginning: what was read of it bit by bit is still in it.
+    pub(super) async fn read_again(&self, client: &Client) {
+        let accounts: Vec<String> = self.lock().balances.keys().cloned().collect();
+        let mut entries = Vec::new();
+        for account in accounts {
+            entries.extend(statement(client, &account, None).await.0);
+        }
+        let now: HashSet<&Entry> = entries.iter().collect();
+        let before = std::mem::take(&mut self.lock().history.entries);
+        let gone: Vec<_> = before.iter().filter(|entry| !now.contains(entry)).collect();
+        assert!(gone.is_empty(), "not in the statement any more: {gone:#?}");
+        self.lock().history.entries = entries;
+    }
+
+    /// Asks the history checker about everything so far.
+    pub(super) fn judge(&self, round: u64) {
+        let faults = self.lock().history.faults();
+        assert!(faults.is_empty(), "round {round}:\n{}", faults.join("\n"));
+    }
+
+    pub(super) fn figures(&self) -> impl fmt::Display + use<> {
+        let Figures {
+            acknowledged,
+            refused,
+            unknown,
+            had_happened,
+            had_not,
+            repeated,
+        } = self.lock().figures;
+        format!(
+            "{acknowledged} acknowledged, {refused} refused, {unknown} unknown ({had_happened} had happened, \
+             {had_not} had not), {repeated} asked again and answered the same"
+        )
+    }
+
+    /// A panic of one sender must not hide behind a poisoned lock; the state is only ever added to.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// SeqCst: one order of begin and end over all senders.
+    fn tick(&self) -> u64 {
+        self.ticks.fetch_add(1, Ordering::SeqCst)
+    }
+}
+
+impl State {
+    fn posted(&mut self, asked: &Asked, reply: &Reply, (number, ended): (usize, u64)) {
+        self.figures.acknowledged += 1;
+        let mut add = |account: &String, delta| *self.balances.entry(account.clone()).or_default() += delta;
+        match &asked.wish {
+            Wish::Open { .. } => return add(&asked.account, 0),
+            Wish::Credit => add(&asked.account, asked.amount),
+            Wish::Debit => add(&asked.account, -asked.amount),
+            Wish::Transfer { to } => {
+                add(&asked.account, -asked.amount);
+                add(to, asked.amount);
+            }
+        }
+        let span = Span {
+            begun: self.begun[number],
+            ended,
+        };
+        let told: Value = serde_json::from_str(&reply.body).unwrap();
+        self.history.receipts.push(receipt(&told, reply.replayed, span));
+    }
+}
+
+/// Whether two answers to one request may both be true.
+fn agree(asked: &Asked, first: &Reply, second: &Reply) -> bool {
+    let success = |reply: &Reply| matches!(reply.status, 200 | 201);
+    if matches!(asked.wish, Wish::Open { .. }) {
+        // What the account looks like changes; that it is there does not.
+        return success(first) && success(second);
+    }
+    let status = first.status == second.status || success(first) && success(second);
+    status && first.body == second.body
+}
+
+/// Whether this says to send the same id again: nothing happened, or nobody can tell.
+fn puts_off(reply: &Reply) -> bool {
+    let problem: Value = serde_json::from_str(&reply.body).unwrap();
+    let again = [
+        "request_in_progress",
+        "overloaded",
+        "unavailable",
+        "outcome_unknown",
+    ];
+    again.iter().any(|code| problem["code"] == *code)
+}

@@ -1,0 +1,88 @@
+//! What the service writes -> what the history checker takes.
+
+use serde_json::Value;
+
+use super::client::Client;
+use crate::history::{Entry, Leg, Read, Receipt, Span};
+
+/// A statement from a cursor on, and the cursor at its end.
+pub(super) async fn statement(client: &Client, account: &str, after: Option<String>) -> (Vec<Entry>, String) {
+    let mut entries = Vec::new();
+    let mut after = after.unwrap_or_default();
+    loop {
+        let from = if after.is_empty() {
+            String::new()
+        } else {
+            format!("&after={after}")
+        };
+        let page = client
+            .get(&format!("/v1/accounts/{account}/entries?limit=1000{from}"))
+            .await;
+        after = text(&page["next"]);
+        let page = page["entries"].as_array().unwrap();
+        if page.is_empty() {
+            return (entries, after);
+        }
+        entries.extend(page.iter().map(|line| entry(account, line)));
+    }
+}
+
+fn entry(account: &str, line: &Value) -> Entry {
+    let other = &line["link"];
+    Entry {
+        account: account.to_owned(),
+        slot: slot(&line["slot"]),
+        version: line["version"].as_u64().unwrap(),
+        kind: text(&line["type"]),
+        request: line["request_id"].as_str().map(str::to_owned),
+        delta: line["delta"].as_i64().unwrap(),
+        balance_after: line["balance_after"].as_i64().unwrap(),
+        other: (other["kind"] == "transfer").then(|| text(&other["id"])),
+    }
+}
+
+pub(super) fn receipt(told: &Value, replayed: bool, span: Span) -> Receipt {
+    let leg = |leg: &Value| Leg {
+        account: text(&leg["account_id"]),
+        slot: slot(&leg["slot"]),
+        version: leg["version"].as_u64().unwrap(),
+        delta: leg["delta"].as_i64().unwrap(),
+        balance_after: leg["balance_after"].as_i64().unwrap(),
+    };
+    Receipt {
+        account: text(&told["account_id"]),
+        request: text(&told["request_id"]),
+        kind: text(&told["type"]),
+        amount: told["amount"].as_i64().unwrap(),
+        pending: told["status"] == "pending",
+        legs: told["entries"].as_array().unwrap().iter().map(leg).collect(),
+        replayed,
+        span,
+    }
+}
+
+pub(super) fn read(seen: &Value, span: Span) -> Read {
+    let money = |of: &Value, name: &str| of[name].as_i64().unwrap();
+    let slots = seen["slots"].as_array().unwrap().iter();
+    Read {
+        account: text(&seen["account_id"]),
+        balance: money(seen, "balance"),
+        held: money(seen, "held"),
+        pending: money(seen, "pending"),
+        slots: slots
+            .map(|each| {
+                let version = each["version"].as_u64().unwrap();
+                (slot(&each["index"]), money(each, "balance"), version)
+            })
+            .collect(),
+        span,
+    }
+}
+
+fn slot(value: &Value) -> u8 {
+    value.as_u64().unwrap().try_into().unwrap()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap().to_owned()
+}
