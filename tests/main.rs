@@ -6,7 +6,9 @@
     reason = "a test fails by panicking, and starts its own tasks"
 )]
 
+mod shipped;
 mod support;
+mod wallet;
 
 mod admin;
 mod all_in_one;
@@ -14,5 +16,10 @@ mod client_gone;
 mod commands;
 mod drain;
 mod forwarding;
+mod kill;
 mod overload;
+mod readme;
 mod refusals;
+mod reload;
+mod shows;
+mod sidecar;

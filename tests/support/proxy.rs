@@ -201,6 +201,13 @@ impl Proxy {
 }
 
 impl Proxy {
+    /// Stops the process in order, and hands back how it ended and its folder.
+    pub(crate) async fn stop(mut self) -> (ExitStatus, TempDir) {
+        self.signal("TERM");
+        let folder = std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap());
+        (self.exit().await, folder)
+    }
+
     /// Kills the process as a power cut would, and hands back its folder.
     pub(crate) fn kill(mut self) -> TempDir {
         self.child.kill().unwrap();
