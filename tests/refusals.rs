@@ -167,3 +167,20 @@ async fn a_refusal_is_logged_with_its_account_and_counted() {
         assert!(metrics.contains(series), "{series} is not in\n{metrics}");
     }
 }
+
+/// Closing on a client that is still sending resets the connection, and a reset can overtake the answer.
+#[tokio::test]
+async fn a_refused_upload_that_is_already_on_its_way_sees_its_refusal() {
+    let (_upstream, proxy) = started().await;
+    Client::once(proxy.address(), "GET /pay/alice HTTP/1.1\nHost: h\n\n").await;
+    let body = "x".repeat(8 * 1024 * 1024);
+    for _ in 0..10 {
+        let mut client = Client::connect(proxy.address()).await;
+        let request = format!(
+            "POST /pay/alice HTTP/1.1\nHost: h\nContent-Length: {}\n\n{body}",
+            body.len()
+        );
+        client.send(&request).await;
+        assert_eq!(client.answer().await.status, 429);
+    }
+}

@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::convert::Infallible;
 use std::future::Future as _;
 use std::future::poll_fn;
-use std::pin::pin;
+use std::io;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -14,7 +15,9 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::Service as HyperService;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::AsyncWrite as _;
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tower::Service as _;
 
 use super::accept::Accepted;
@@ -22,6 +25,9 @@ use crate::lifecycle::Phase;
 use crate::proxy::Proxy;
 use crate::proxy::body::{Body, RequestBody};
 use crate::proxy::stack::Stack;
+
+/// How long a client may go on sending what nobody reads, after its last answer (nginx: 5 s between two reads).
+const LINGER: Duration = Duration::from_secs(2);
 
 /// How connections are served.
 #[derive(Clone, Copy, Debug)]
@@ -59,32 +65,54 @@ pub(super) async fn serve(accepted: Accepted, stack: Stack, serving: Serving, pr
             return;
         }
     };
-    let connection = http1::Builder::new()
+    let mut connection = http1::Builder::new()
         // Without a timer the header timeout would do nothing.
         .timer(TokioTimer::new())
         .header_read_timeout(serving.header_timeout)
         .half_close(serving.half_close)
         .serve_connection(TokioIo::new(stream), PerRequest(RefCell::new(stack)));
-    let mut connection = pin!(connection);
     let mut closing = pin!(lifecycle.reached(Phase::Closing));
     let mut told = false;
     let served = poll_fn(|cx| {
         // The connection first: nearly every wake-up is its own.
-        if let Poll::Ready(served) = connection.as_mut().poll(cx) {
+        if let Poll::Ready(served) = connection.poll_without_shutdown(cx) {
             return Poll::Ready(served);
         }
         if !told && closing.as_mut().poll(cx).is_ready() {
             told = true;
-            connection.as_mut().graceful_shutdown();
-            return connection.as_mut().poll(cx);
+            Pin::new(&mut connection).graceful_shutdown();
+            return connection.poll_without_shutdown(cx);
         }
         Poll::Pending
     })
     .await;
-    if let Err(error) = served {
+    match served {
+        Ok(()) => linger(connection.into_parts().io.into_inner(), told).await,
         // Clients come and go; what matters of it is in the access log and the metrics.
-        tracing::debug!(%error, "a client connection ended");
+        Err(error) => tracing::debug!(%error, "a client connection ended"),
     }
+}
+
+/// Ends a connection so that the client sees its last answer: says that no more will come, then reads and forgets what
+/// the client is still sending. Closing on unread bytes makes the kernel send a reset, and a reset may take the answer
+/// to a refused upload away from its client. While the process drains there is no time for that.
+async fn linger(mut stream: TcpStream, draining: bool) {
+    let closed = poll_fn(|cx| Pin::new(&mut stream).poll_shutdown(cx)).await;
+    if closed.is_err() || draining {
+        return;
+    }
+    let until_closed = async {
+        let mut forgotten = vec![0; 16 * 1024];
+        while stream.readable().await.is_ok() {
+            match stream.try_read(&mut forgotten) {
+                Ok(0) => return,
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return,
+            }
+        }
+    };
+    drop(timeout(LINGER, until_closed).await);
 }
 
 /// The stack as hyper wants it: called by shared reference. A connection has one request at a time and a call does not

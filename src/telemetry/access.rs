@@ -1,7 +1,7 @@
 //! The access log: JSON lines about refusals and failures (capped per second) and a sample of the rest.
 //!
 //! A request's thread renders the line and offers it to a bounded queue; one writer thread owns the file. A full queue
-//! drops the line and counts it: the log never slows a request down. Past [`REFUSALS_PER_SECOND`] lines, refusals and
+//! drops the line and counts it: the log never slows a request down. Past 100 lines in a second, refusals and
 //! failures are only counted; the first line after that second says how many there were.
 //!
 //! Fields: `at`, `method`, `path` (as sent, without the query), `resource`, `params`, `status`, `code` and `rule` of a
