@@ -5,7 +5,11 @@
 //! after some number of the workload's tasks, all the acknowledged among them. `SLUICE_LONG=1` runs the long versions.
 
 mod answers;
+mod crashes;
+mod damage;
 mod disk;
+mod reopening;
+mod torn;
 mod trial;
 
 pub(crate) use disk::FaultDisk;

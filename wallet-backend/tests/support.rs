@@ -174,7 +174,17 @@ impl<S: Store> Bench<S> {
     }
 
     pub(crate) fn close(&self) {
-        self.runtime.block_on(self.store.close());
+        self.block_on(self.store.close());
+    }
+
+    pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.runtime.block_on(future)
+    }
+
+    /// Runs what polls by hand inside the runtime.
+    pub(crate) fn enter<T>(&self, work: impl FnOnce() -> T) -> T {
+        let _inside = self.runtime.enter();
+        work()
     }
 
     /// Balances by slot.
@@ -188,6 +198,15 @@ impl<S: Store> Bench<S> {
             .block_on(self.store.entries(&id(name), after, limit))
             .unwrap()
             .unwrap()
+    }
+
+    /// The whole statement, if it can be read.
+    pub(crate) fn try_entries(&self, name: &str) -> Result<Vec<Entry>, LedgerError> {
+        let (account, after) = (id(name), Cursor::default());
+        let page = self
+            .runtime
+            .block_on(self.store.entries(&account, &after, 100_000))?;
+        Ok(page.unwrap().entries)
     }
 
     /// The whole statement.

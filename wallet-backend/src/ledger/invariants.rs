@@ -39,7 +39,8 @@ pub enum Rule {
 }
 
 impl Rule {
-    const fn text(self) -> &'static str {
+    /// What should be so, in words.
+    pub(crate) const fn text(self) -> &'static str {
         match self {
             Self::Account => "the entry belongs to the account",
             Self::SlotMissing => "the slot has a row",

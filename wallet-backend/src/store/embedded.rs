@@ -76,6 +76,7 @@ mod open;
 mod page;
 mod record;
 mod records;
+mod report;
 mod requests;
 mod rows;
 mod run;
@@ -85,10 +86,13 @@ mod shared;
 mod state;
 mod statement;
 mod threads;
+mod verify;
 mod wire;
 mod write;
 
 pub use error::{Damage, OpenError};
+pub use report::{Finding, Report};
+pub use verify::{VerifyError, verify, verify_on};
 
 /// How a store is opened. [`Options::at`] has the defaults.
 #[derive(Debug)]
@@ -164,6 +168,8 @@ impl Embedded {
     /// [`OpenError`]: in use, damaged, of an unknown version, or what the file system says.
     pub fn open(options: Options) -> Result<Self, OpenError> {
         let disk = Arc::clone(&options.disk);
+        disk.create_folder("")
+            .map_err(OpenError::io("make the data directory"))?;
         let lock = take_lock(disk.as_ref())?;
         let tail = Tail {
             most: options.rewrite_bytes,
@@ -410,8 +416,6 @@ async fn blocking<T: Send + 'static>(
 }
 
 fn take_lock(disk: &dyn Disk) -> Result<Box<dyn Lock>, OpenError> {
-    disk.create_folder("")
-        .map_err(OpenError::io("make the data directory"))?;
     disk.lock().map_err(|error| {
         if error.kind() == io::ErrorKind::WouldBlock {
             OpenError::InUse

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, ErrorKind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use wallet_backend::store::embedded::disk::{Disk, DiskFile, Lock};
@@ -257,16 +258,40 @@ impl FaultDisk {
         inner.nodes.insert(node, clean(content));
     }
 
+    /// Flips bits of one byte, durably. The same again undoes it.
+    pub(crate) fn flip(&self, name: &str, at: usize, bits: u8) {
+        let mut inner = self.inner();
+        let node = inner.names[name];
+        let node = inner.nodes.get_mut(&node).unwrap();
+        node.current[at] ^= bits;
+        node.durable[at] ^= bits;
+    }
+
+    /// Adds a file, durably.
+    pub(crate) fn add(&self, name: &str, content: Vec<u8>) {
+        let mut inner = self.inner();
+        let node = new_node();
+        inner.nodes.insert(node, clean(content));
+        inner.names.insert(name.to_owned(), node);
+        inner.durable_names.insert(name.to_owned(), node);
+    }
+
     pub(crate) fn delete(&self, name: &str) {
         let mut inner = self.inner();
         inner.names.remove(name);
         inner.durable_names.remove(name);
     }
 
-    /// The last write to a segment: file, offset, bytes.
+    /// The last batch that was written to a segment: file, offset, bytes.
     pub(crate) fn last_log_write(&self) -> (String, usize, Vec<u8>) {
         self.inner().last_log_write.clone().unwrap()
     }
+}
+
+/// Unique among all disks, since disks are copied.
+fn new_node() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 fn clean(content: Vec<u8>) -> Node {
@@ -342,7 +367,7 @@ impl Disk for FaultDisk {
         if inner.names.contains_key(name) {
             return Err(ErrorKind::AlreadyExists.into());
         }
-        let node = inner.operations + 1_000_000;
+        let node = new_node();
         inner.nodes.insert(node, Node::default());
         inner.change_names(Op::Create, NameChange::Add(name.to_owned(), node))?;
         Ok(self.file(name, node))
@@ -425,7 +450,8 @@ impl DiskFile for FaultFile {
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let at = usize::try_from(offset).unwrap();
-        if self.name.starts_with("log/") {
+        // Preparing a segment writes its zeros and its head from byte 0 on.
+        if self.name.starts_with("log/") && at > 0 {
             self.disk.inner().last_log_write = Some((self.name.clone(), at, bytes.to_vec()));
         }
         let bytes = bytes.to_vec();

@@ -7,7 +7,8 @@ use std::time::Duration;
 use wallet_backend::account::Entry;
 use wallet_backend::clock::Clock;
 use wallet_backend::command::{AccountView, Answer, LedgerError, Task};
-use wallet_backend::store::embedded::{Embedded, Options};
+use wallet_backend::store::embedded::disk::Disk;
+use wallet_backend::store::embedded::{Embedded, Options, verify_on};
 use wallet_backend::store::memory::Memory;
 use wallet_backend::store::{Cursor, Preference, Store};
 
@@ -144,6 +145,34 @@ impl Workload {
         }
     }
 
+    /// Sends what is left after the first `seen` tasks, one by one, and compares with the model. Whether a refusal was
+    /// recorded before cannot be seen in a picture, so a repetition of it is as good.
+    pub(crate) fn go_on(&self, store: &Bench<Embedded>, seen: usize) {
+        let tasks = self.batches.iter().flatten().cloned();
+        for (task, expected) in tasks.zip(&self.answers).skip(seen) {
+            let mut answer = store.ask(task.clone());
+            if let Ok(Answer::Decided { replayed, .. }) = &mut answer {
+                *replayed = false;
+            }
+            assert_eq!(answer, *expected, "{task:?}");
+        }
+        assert_eq!(picture(store), *self.picture(self.tasks()));
+    }
+
+    /// The same until a task is not answered; says how many are acknowledged then.
+    pub(crate) fn go_on_until_stopped(&self, store: &Bench<Embedded>, seen: usize) -> usize {
+        let tasks = self.batches.iter().flatten().skip(seen).cloned();
+        let answered = tasks.take_while(|task| !failed(&store.ask(task.clone())));
+        seen + answered.count()
+    }
+
+    /// One account's statement after `n` tasks.
+    pub(crate) fn statement(&self, n: usize, name: &str) -> &Vec<Entry> {
+        let Picture(accounts) = &self.pictures[n];
+        let found = accounts.iter().find(|(view, _)| view.account.id.as_str() == name);
+        &found.unwrap().1
+    }
+
     /// The state after `n` tasks.
     pub(crate) fn picture(&self, n: usize) -> &Picture {
         &self.pictures[n]
@@ -187,7 +216,10 @@ pub(crate) fn open(options: Options) -> Bench<Embedded> {
     Bench::new(Embedded::open(options).unwrap())
 }
 
-/// A balance, for tests of one account.
-pub(crate) fn balance(store: &Bench<Embedded>, name: &str) -> i64 {
-    store.view(name).map_or(0, |view| view.balance())
+/// Closes a store and proves what it leaves on the disk.
+pub(crate) fn close_and_verify(store: Bench<Embedded>, disk: &FaultDisk) {
+    store.close();
+    drop(store);
+    let report = verify_on(&(Arc::new(disk.clone()) as Arc<dyn Disk>), |_, _| ()).unwrap();
+    assert!(report.is_clean(), "{report}");
 }

@@ -62,22 +62,53 @@ pub(super) fn load_newest(disk: &dyn Disk, layout: &Layout, store: u64) -> Resul
                 let what = format!("{file} was made when a batch ended here; the log has another or none");
                 return Err(Damage::at(loaded.mark.place.segment, page, what).into());
             }
-            Err((_, BlockError::Io(source))) if source.kind() != io::ErrorKind::NotFound => {
-                return Err(OpenError::io(format!("read {file}"))(source));
-            }
-            Err((file, BlockError::Version(found))) => {
-                return Err(OpenError::Version {
-                    file,
-                    found,
-                    known: FORMAT,
-                });
-            }
             Err((file, error)) => {
-                tracing::error!(file, %error, "damaged checkpoint: reading more of the log instead");
+                let (file, error) = unusable(file, error)?;
+                tracing::error!(file, error, "damaged checkpoint: reading more of the log instead");
             }
         }
     }
     Ok(Loaded::default())
+}
+
+/// The newest checkpoint that can be read, and what is wrong with later ones, by file. For `verify`.
+///
+/// # Errors
+/// What the disk says; another format version.
+pub(super) fn load_every(disk: &dyn Disk, store: u64) -> Result<(Option<Loaded>, Vec<Unusable>), OpenError> {
+    let numbers = blocks::list(disk, Kind::Checkpoint).map_err(OpenError::io("list state/"))?;
+    let mut damaged = Vec::new();
+    for number in numbers.into_iter().rev() {
+        match load(disk, store, number) {
+            // What is older is superseded, or part of this one.
+            Ok(loaded) => return Ok((Some(loaded), damaged)),
+            Err((file, error)) => {
+                let report = unusable(file, error)?;
+                if !damaged.contains(&report) {
+                    damaged.push(report);
+                }
+            }
+        }
+    }
+    Ok((None, damaged))
+}
+
+/// A file that cannot be used, and why.
+pub(super) type Unusable = (String, String);
+
+/// Damage is something to report; anything else is a reason to stop.
+fn unusable(file: String, error: BlockError) -> Result<Unusable, OpenError> {
+    match error {
+        BlockError::Io(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(OpenError::io(format!("read {file}"))(source))
+        }
+        BlockError::Version(found) => Err(OpenError::Version {
+            file,
+            found,
+            known: FORMAT,
+        }),
+        BlockError::Io(_) | BlockError::Damaged(_) => Ok((file, error.to_string())),
+    }
 }
 
 /// Loads checkpoint `number` with all that it builds on. The error names the file at fault.
@@ -181,8 +212,8 @@ pub(super) struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// Goes on from the checkpoint that was loaded. What is later than it, damaged or orphaned,
-    /// is taken away: it is rebuilt by the next checkpoints.
+    /// Goes on from the checkpoint that was loaded. What does not belong to it is taken
+    /// away: damaged, orphaned or superseded, it is rebuilt by the next checkpoints.
     pub(super) fn after(disk: &dyn Disk, store: u64, loaded: &Loaded) -> io::Result<Self> {
         for kind in [Kind::Checkpoint, Kind::Run] {
             disk.create_folder(kind.folder())?;
@@ -190,7 +221,8 @@ impl Checkpoints {
         }
         let runs: Vec<u64> = loaded.runs.iter().map(|run| run.number).collect();
         let numbers = blocks::list(disk, Kind::Checkpoint)?;
-        for number in numbers.iter().filter(|number| **number > loaded.number).rev() {
+        let unused = |number: &&u64| **number > loaded.number || **number < loaded.base;
+        for number in numbers.iter().filter(unused).rev() {
             disk.remove(&id(store, *number).name())?;
         }
         disk.sync_folder(Kind::Checkpoint.folder())?;

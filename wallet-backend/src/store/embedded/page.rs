@@ -163,12 +163,12 @@ mod tests {
     };
 
     fn full_page() -> (PageHead, Vec<u8>, Box<PageBuffer>) {
-        let content: Vec<u8> = (0..PAYLOAD).map(|i| (i % 251) as u8 + 1).collect();
+        let content: Vec<u8> = (1..=251).cycle().take(PAYLOAD).collect();
         let head = PageHead {
             chain: 11,
             batch: 12,
             index: 13,
-            len: PAYLOAD as u16,
+            len: u16::try_from(PAYLOAD).unwrap(),
             flags: LAST,
         };
         let mut page = Box::new([0; PAGE]);

@@ -98,11 +98,6 @@ impl<'a> Scan<'a> {
         Ok(scan)
     }
 
-    /// The end of the last batch that was read.
-    pub(super) fn end(&self) -> Mark {
-        self.end
-    }
-
     /// Where a batch was dropped that was never wholly written.
     pub(super) fn torn(&self) -> Option<Place> {
         self.torn
@@ -235,6 +230,7 @@ impl<'a> Scan<'a> {
             let what = "a batch that was synced is not whole";
             return Err(Damage::at(number, self.page, what).into());
         }
+        let earlier = self.torn;
         for page in self.page..extent.end {
             match page::inspect(extent.id(page), self.window.page(extent, page)?) {
                 Found::Empty => continue,
@@ -245,7 +241,7 @@ impl<'a> Scan<'a> {
                 Found::Good { head, .. } => {
                     self.check_page(extent, page, head)
                         .map_err(|_| Damage::at(number, self.page, "a batch that was synced is not whole"))?;
-                    if let Some(torn) = self.torn {
+                    if let Some(torn) = earlier {
                         let what = "no whole page, and a later segment goes on";
                         return Err(Damage::at(torn.segment, torn.page, what).into());
                     }

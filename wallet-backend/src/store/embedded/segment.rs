@@ -22,6 +22,8 @@ pub(super) const FOLDER: &str = "log";
 /// The format of segments, pages and batches. Another version is refused, never guessed at.
 pub(super) const FORMAT: u64 = 1;
 const MAGIC: u64 = u64::from_le_bytes(*b"SLUICELG");
+/// Where page 0 has the version: behind the page's own head and the magic number.
+const VERSION_AT: usize = 40;
 /// The most pages of a segment: record positions keep a payload offset in 32 bits.
 pub(super) const MAX_PAGES: u32 = 1 << 20;
 /// Zeros are written in pieces of this many pages.
@@ -209,7 +211,9 @@ pub(super) fn decode_head(number: u64, buffer: &PageBuffer) -> HeadFound {
         Found::Damaged { expected, found } => {
             page::payload(buffer, 16, &mut bytes);
             return match read_version(&mut Reader::new(&bytes)) {
-                Ok(version) if version != FORMAT => HeadFound::Version(version),
+                Ok(version) if version != FORMAT && !only_version_differs(number, buffer) => {
+                    HeadFound::Version(version)
+                }
                 _ => HeadFound::Damaged { expected, found },
             };
         }
@@ -225,6 +229,16 @@ pub(super) fn decode_head(number: u64, buffer: &PageBuffer) -> HeadFound {
         Ok(_) => HeadFound::Nonsense(CodecError::Range("a segment's number")),
         Err(error) => HeadFound::Nonsense(error),
     }
+}
+
+/// Whether the page would be right with our version in it: then the version is what is damaged. Another version's
+/// page may be laid out in another way, and is not ours to judge.
+fn only_version_differs(number: u64, buffer: &PageBuffer) -> bool {
+    let mut ours = Box::new(*buffer);
+    if let Some(place) = ours.get_mut(VERSION_AT..VERSION_AT + 8) {
+        place.copy_from_slice(&FORMAT.to_le_bytes());
+    }
+    matches!(page::inspect(head_id(number), &ours), Found::Good { .. })
 }
 
 fn read_version(from: &mut Reader<'_>) -> Result<u64, CodecError> {
@@ -353,9 +367,11 @@ mod tests {
     }
 
     #[test]
-    fn another_format_version_is_named() {
+    fn another_format_version_is_named_unless_only_the_version_was_damaged() {
         let mut page = encode_head(&head());
         page[40] = 9;
+        assert!(matches!(decode_head(7, &page), HeadFound::Damaged { .. }));
+        page[100] = 9;
         assert!(matches!(decode_head(7, &page), HeadFound::Version(9)));
     }
 }

@@ -1,0 +1,211 @@
+//! Restarts: everything is there, again and again, and the disk does not fill with them.
+
+use std::sync::Arc;
+
+use wallet_backend::command::{Outcome, Posting, RequestView};
+use wallet_backend::store::embedded::disk::{Disk, RealDisk};
+use wallet_backend::store::embedded::{Embedded, OpenError, Options, VerifyError, verify, verify_on};
+use wallet_backend::store::{Cursor, Store};
+
+use super::disk::FaultDisk;
+use super::trial::{Workload, close_and_verify, open, picture, small};
+use crate::support::{credit, journal, slotted, tidy};
+
+#[test]
+fn a_second_process_is_kept_out_and_told_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Embedded::open(Options::at(folder.path())).unwrap();
+    let second = Embedded::open(Options::at(folder.path()));
+    assert!(matches!(second, Err(OpenError::InUse)), "{second:?}");
+    let checked = verify(folder.path());
+    assert!(
+        matches!(checked, Err(VerifyError::Open(OpenError::InUse))),
+        "{checked:?}"
+    );
+    drop(store);
+    assert!(verify(folder.path()).unwrap().is_clean());
+    assert!(Embedded::open(Options::at(folder.path())).is_ok());
+}
+
+#[test]
+fn a_directory_without_a_store_cannot_be_verified() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(matches!(verify(folder.path()), Err(VerifyError::NoStore)));
+    let missing = verify(folder.path().join("missing"));
+    assert!(matches!(missing, Err(VerifyError::Open(OpenError::Io { .. }))));
+}
+
+#[test]
+fn a_real_disk_keeps_it_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let workload = Workload::new(20, 60);
+    let options = || Options {
+        disk: Arc::new(RealDisk::new(folder.path().join("data"))) as Arc<dyn Disk>,
+        ..small(&FaultDisk::default())
+    };
+    let store = open(options());
+    workload.run(&store, 0);
+    store.close();
+    drop(store);
+    let store = open(options());
+    workload.check(&store, workload.tasks());
+    store.close();
+    assert!(verify(folder.path().join("data")).unwrap().is_clean());
+}
+
+#[test]
+fn opened_fifty_times_it_is_the_same_and_no_larger() {
+    let workload = Workload::new(21, 64);
+    let disk = FaultDisk::default();
+    let store = open(small(&disk));
+    workload.run(&store, 0);
+    drop(store);
+    let size = |disk: &FaultDisk| -> usize {
+        let files = disk.files();
+        files.iter().map(|name| disk.content(name).len()).sum()
+    };
+    drop(open(small(&disk)));
+    let (first, files) = (size(&disk), disk.files().len());
+    for round in 0..50 {
+        // By turns closed and killed.
+        let store = open(small(&disk));
+        assert_eq!(
+            picture(&store),
+            *workload.picture(workload.tasks()),
+            "round {round}"
+        );
+        if round % 2 == 0 {
+            store.close();
+        }
+        drop(store);
+    }
+    assert!(size(&disk) <= first + (16 << 10), "{} after {first}", size(&disk));
+    assert!(disk.files().len() <= files + 1, "{:?}", disk.files());
+    let store = open(small(&disk));
+    workload.check(&store, workload.tasks());
+    close_and_verify(store, &disk);
+}
+
+#[test]
+fn requests_are_known_across_restarts_and_checkpoints() {
+    let disk = FaultDisk::default();
+    let mut store = open(small(&disk));
+    store.open(slotted("a", 2));
+    for n in 0..300 {
+        store.post(credit("a", &format!("c{n}"), 1));
+        if n % 70 == 69 {
+            store.close();
+            drop(store);
+            store = open(small(&disk));
+        }
+    }
+    let runs = disk
+        .files()
+        .iter()
+        .filter(|name| name.starts_with("index/"))
+        .count();
+    assert!(runs >= 4, "{runs} runs");
+    for n in 0..300 {
+        assert!(store.decide(credit("a", &format!("c{n}"), 1)).1, "c{n}");
+        assert!(matches!(
+            store.look_up("a", &format!("c{n}")),
+            Some(RequestView::Decided(_))
+        ));
+    }
+    assert_eq!(store.look_up("a", "c300"), Some(RequestView::NotFound));
+    assert_eq!(store.account("a").balance(), 300);
+    close_and_verify(store, &disk);
+}
+
+#[test]
+fn a_statement_pages_over_segments_and_restarts() {
+    let disk = FaultDisk::default();
+    let mut store = open(small(&disk));
+    store.open(slotted("a", 3));
+    for n in 0..200 {
+        store.post(credit("a", &format!("c{n}"), 1 + n));
+    }
+    let whole = store.entries("a");
+    let (mut cursor, mut pages) = (Cursor::default(), Vec::new());
+    loop {
+        let page = store.page("a", &cursor, 7);
+        if page.entries.is_empty() {
+            break;
+        }
+        pages.extend(page.entries);
+        cursor = page.next;
+        drop(store);
+        store = open(small(&disk));
+    }
+    assert_eq!(pages, whole);
+}
+
+#[test]
+fn a_credit_that_settled_long_after_is_looked_up_as_posted() {
+    let disk = FaultDisk::default();
+    let store = open(small(&disk));
+    store.open(journal("j"));
+    assert_eq!(store.post(credit("j", "c", 5)).posting, Posting::Pending);
+    for n in 0..40 {
+        store.post(credit("j", &format!("other{n}"), 5));
+    }
+    store.close();
+    drop(store);
+    let store = open(small(&disk));
+    store.ask(tidy("j")).unwrap();
+    store.close();
+    drop(store);
+    let store = open(small(&disk));
+    let Some(RequestView::Decided(Outcome::Posted(receipt))) = store.look_up("j", "c") else {
+        panic!("not posted");
+    };
+    assert_eq!((receipt.posting, receipt.legs.len()), (Posting::Posted, 1));
+    close_and_verify(store, &disk);
+}
+
+#[test]
+fn accounts_to_tidy_are_known_after_a_restart() {
+    let disk = FaultDisk::default();
+    let store = open(small(&disk));
+    store.open(journal("j"));
+    store.post(credit("j", "c", 5));
+    store.close();
+    drop(store);
+    let store = open(small(&disk));
+    assert_eq!(store.store.untidy(10), [crate::support::id("j")]);
+    store.ask(tidy("j")).unwrap();
+    assert!(store.store.untidy(10).is_empty());
+}
+
+#[test]
+fn a_long_tail_keeps_its_place_but_for_its_last_batch() {
+    let workload = Workload::new(22, 64);
+    let disk = FaultDisk::default();
+    let options = |disk: &FaultDisk| Options {
+        checkpoint_bytes: 1 << 30,
+        rewrite_bytes: 2_000,
+        ..small(disk)
+    };
+    let store = open(options(&disk));
+    workload.run(&store, 0);
+    drop(store);
+    for _ in 0..5 {
+        let store = open(options(&disk));
+        workload.check(&store, workload.tasks());
+        drop(store);
+        let report = verify_on(&(Arc::new(disk.clone()) as Arc<dyn Disk>), |_, _| ()).unwrap();
+        assert!(report.is_clean(), "{report}");
+        assert!(report.segments > 3, "{report}");
+    }
+}
+
+#[test]
+fn a_closed_store_says_so() {
+    let disk = FaultDisk::default();
+    let store = open(small(&disk));
+    store.open(slotted("a", 1));
+    store.close();
+    assert!(store.ask(credit("a", "c", 1)).is_err());
+    assert!(store.store.health().is_err());
+    store.close();
+}
