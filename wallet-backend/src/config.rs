@@ -22,6 +22,8 @@ pub(crate) struct Cli {
 pub(crate) enum Action {
     /// Serve the wallet until SIGTERM or SIGINT; requests in flight are finished first.
     Serve(Serve),
+    /// Read a whole ledger and prove its chains and sums. Exit 0: clean, 1: found something, 2: could not run.
+    Verify(Verify),
 }
 
 #[derive(Debug, Args)]
@@ -51,6 +53,18 @@ pub(crate) struct Serve {
     /// The embedded store writes a checkpoint after so many bytes of log.
     #[arg(long, hide = true, value_name = "BYTES")]
     checkpoint_bytes: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Verify {
+    /// embedded:DIR. No process may be using it.
+    #[arg(
+        long,
+        env = "WALLET_STORE",
+        value_name = "STORE",
+        default_value = "embedded:./data"
+    )]
+    pub(crate) store: StoreLocation,
 }
 
 /// Where a ledger is kept.
@@ -114,9 +128,11 @@ mod tests {
     use super::*;
 
     fn serve(arguments: &[&str]) -> Result<Serve, clap::Error> {
-        match Cli::try_parse_from(["wallet-backend", "serve"].iter().chain(arguments))?.command {
-            Action::Serve(serve) => Ok(serve),
-        }
+        let cli = Cli::try_parse_from(["wallet-backend", "serve"].iter().chain(arguments))?;
+        let Action::Serve(serve) = cli.command else {
+            panic!("serve was asked for");
+        };
+        Ok(serve)
     }
 
     #[test]

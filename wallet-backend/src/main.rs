@@ -3,22 +3,21 @@
 //! The only anyhow, and the only exit codes: `serve` 0 after a graceful stop, 1 when it could not start; `verify` 0
 //! clean, 1 found something, 2 could not run.
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Parser as _;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 use wallet_backend::Wallet;
-use wallet_backend::combiner::Limits;
 use wallet_backend::http::serve::Server;
 use wallet_backend::http::{HttpOptions, router};
-use wallet_backend::store::any::AnyStore;
-use wallet_backend::store::embedded::Embedded;
-use wallet_backend::store::memory::Memory;
+use wallet_backend::store::embedded;
+use wallet_backend::store::embedded::disk::{Disk, RealDisk};
 
-use self::config::{Action, Cli, Serve, StoreLocation};
+use self::config::{Action, Cli, Serve, StoreLocation, Verify};
 
 mod config;
 
@@ -26,6 +25,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let (outcome, failed) = match cli.command {
         Action::Serve(args) => (serve(&args), ExitCode::from(1)),
+        Action::Verify(args) => (verify(&args), ExitCode::from(2)),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("wallet-backend: {error:#}");
@@ -65,15 +65,42 @@ async fn serve(args: &Serve) -> anyhow::Result<ExitCode> {
 
 /// Opens the ledger. Blocks, which nobody minds before the listener is there.
 fn open(args: &Serve) -> anyhow::Result<Wallet> {
-    let store = match &args.store {
-        StoreLocation::Embedded(directory) => {
-            let opened = Embedded::open(args.options(directory));
-            let context = || format!("cannot open the ledger in {}", directory.display());
-            AnyStore::Embedded(opened.with_context(context)?)
-        }
-        StoreLocation::Memory => AnyStore::Memory(Memory::default()),
+    match &args.store {
+        StoreLocation::Embedded(directory) => Wallet::embedded(args.options(directory))
+            .with_context(|| format!("cannot open the ledger in {}", directory.display())),
+        StoreLocation::Memory => Wallet::memory().context("cannot start the wallet"),
+    }
+}
+
+fn verify(args: &Verify) -> anyhow::Result<ExitCode> {
+    let StoreLocation::Embedded(directory) = &args.store else {
+        anyhow::bail!("only a store that is kept can be verified: embedded:DIR");
     };
-    Wallet::over(store, Limits::default()).context("cannot start the wallet")
+    // Without this check a mistyped name would be made, and found to be without fault.
+    anyhow::ensure!(
+        directory.is_dir(),
+        "there is no directory {}",
+        directory.display()
+    );
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk::new(directory));
+    let report = embedded::verify_on(&disk, progress())
+        .with_context(|| format!("cannot verify the ledger in {}", directory.display()))?;
+    say(&report.to_string());
+    Ok(ExitCode::from(u8::from(!report.is_clean())))
+}
+
+/// Shows on a terminal how far a long job is; on anything else it keeps quiet.
+fn progress() -> impl FnMut(u64, u64) {
+    let shown = std::io::stderr().is_terminal();
+    let mut last = 0;
+    move |done, of| {
+        let percent = done.saturating_mul(100).checked_div(of).unwrap_or(100);
+        if shown && percent > last {
+            last = percent;
+            let end = if percent < 100 { '\r' } else { '\n' };
+            eprint!("verified {percent} %{end}");
+        }
+    }
 }
 
 /// Prints a line; a reader that has gone away is no reason to stop.

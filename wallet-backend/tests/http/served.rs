@@ -1,7 +1,7 @@
 //! The real binary on real sockets: wiring, start-up, the end. Nothing here measures time.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use reqwest::Client;
 use serde_json::{Value, json};
@@ -91,6 +91,49 @@ async fn a_second_process_on_the_same_directory_does_not_start() {
         stderr.contains(text(dir.path())) && stderr.contains("in use"),
         "{stderr}"
     );
+}
+
+#[tokio::test]
+async fn verify_exits_0_on_a_clean_ledger_1_on_a_damaged_one_and_2_where_it_cannot_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let store = format!("embedded:{}", data.display());
+    let verify = || {
+        let output = binary(&["verify", "--store", &store]).output().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8(said).unwrap())
+    };
+    assert_eq!(verify().0, Some(2), "no such directory");
+    assert!(!data.exists());
+
+    let mut served = Served::start("127.0.0.1:0", &store, &[]);
+    open_credit_debit_read(&served).await;
+    let (code, said) = verify();
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("in use"), "{said}");
+    served.terminate();
+    assert_eq!(served.exit().0, Some(0));
+
+    let (code, said) = verify();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("1 accounts, 2 entries, 2 requests"), "{said}");
+
+    // One flipped bit in the page of the first batch.
+    let segment = first_segment(&data.join("log"));
+    let mut bytes = fs::read(&segment).unwrap();
+    bytes[4096 + 64] ^= 1;
+    fs::write(&segment, bytes).unwrap();
+    let (code, said) = verify();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("segment"), "{said}");
+}
+
+fn first_segment(log: &Path) -> PathBuf {
+    let files = fs::read_dir(log).unwrap().map(|entry| entry.unwrap().path());
+    files
+        .filter(|path| path.extension().is_some_and(|end| end == "seg"))
+        .min()
+        .unwrap()
 }
 
 #[tokio::test]
