@@ -36,20 +36,23 @@ struct Sent {
 struct Ids(AtomicU64);
 
 impl Ids {
-    /// Every third takes, the others give: nobody runs out of money.
+    /// Every fourth takes, the others give.
     fn next(&self) -> Sent {
         let number = self.0.fetch_add(1, Ordering::Relaxed);
         let account = ACCOUNTS[usize::try_from(number).unwrap() % ACCOUNTS.len()];
         let amount = i64::try_from(number % 7).unwrap() + 1;
-        let (kind, delta) = if number % 4 == 3 {
-            ("debits", -amount)
-        } else {
-            ("credits", amount)
-        };
-        Sent {
+        let delta = if number % 4 == 3 { -amount } else { amount };
+        Sent::new(account, &format!("r{number}"), delta)
+    }
+}
+
+impl Sent {
+    fn new(account: &'static str, request: &str, delta: i64) -> Self {
+        let kind = if delta < 0 { "debits" } else { "credits" };
+        Self {
             account,
             path: format!("/v1/accounts/{account}/{kind}"),
-            body: json!({ "request_id": format!("r{number}"), "amount": amount }).to_string(),
+            body: json!({ "request_id": request, "amount": delta.abs() }).to_string(),
             delta,
             receipt: None,
         }
@@ -110,7 +113,7 @@ async fn load_and_kill(proxy: Proxy, ids: &Arc<Ids>, after: u64) -> (Vec<Sent>, 
     (sent, proxy.kill())
 }
 
-/// The same ids again: what was acknowledged is answered byte for byte as before, what was not is decided now.
+/// Sends in order: what was acknowledged is answered byte for byte as before, what was not is decided now.
 async fn ask_again(proxy: &Proxy, sent: &mut [Sent]) {
     let client = http();
     for each in sent {
@@ -171,7 +174,12 @@ async fn killed_in_the_middle_of_a_load_the_books_agree_with_every_answer() {
         let body = json!({ "account_id": account, "currency": "EUR" }).to_string();
         assert_eq!(post(&http(), &proxy, "/v1/accounts", &body).await.unwrap().0, 201);
     }
-    let (ids, mut all) = (Arc::new(Ids::default()), Vec::new());
+    // Enough that whatever is taken first is there.
+    let mut all = ACCOUNTS
+        .map(|account| Sent::new(account, "first", 1_000))
+        .to_vec();
+    ask_again(&proxy, &mut all).await;
+    let ids = Arc::new(Ids::default());
     for after in ROUNDS {
         let (sent, folder) = load_and_kill(proxy, &ids, after).await;
         all.extend(sent);

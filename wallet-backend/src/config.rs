@@ -93,8 +93,10 @@ impl Serve {
     /// How the embedded store in `directory` is opened.
     pub(crate) fn options(&self, directory: &Path) -> Options {
         let defaults = Options::at(directory);
+        let segment_bytes = self.segment_bytes.unwrap_or(defaults.segment_bytes);
         Options {
-            segment_bytes: self.segment_bytes.unwrap_or(defaults.segment_bytes),
+            segment_bytes,
+            fresh_bytes: defaults.fresh_bytes.min(segment_bytes),
             checkpoint_bytes: self.checkpoint_bytes.unwrap_or(defaults.checkpoint_bytes),
             ..defaults
         }

@@ -23,7 +23,7 @@ use load::Moment;
 use told::Told;
 
 /// Segments and checkpoints so small that several come and go within a round.
-const SMALL: [&str; 4] = ["--segment-bytes", "262144", "--checkpoint-bytes", "131072"];
+const SMALL: [&str; 4] = ["--segment-bytes", "131072", "--checkpoint-bytes", "65536"];
 
 /// The most answers that a round waits for before it kills.
 const MOST_ANSWERS: u64 = 300;

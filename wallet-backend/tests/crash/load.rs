@@ -99,7 +99,7 @@ pub(super) async fn until_killed(
     }
 }
 
-/// Makes sure of the past: resolves what is unknown, asks again for what is known, reads every account.
+/// Makes sure of the past: resolves what is unknown, asks again for what is known, reads the accounts.
 pub(super) async fn look_back(told: &Told, client: &Client, numbers: &mut Numbers) {
     iter(told.unknown())
         .for_each_concurrent(8, async |number| {

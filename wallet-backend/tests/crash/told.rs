@@ -3,7 +3,7 @@
 //! A request whose connection broke has no answer here until the same id was sent again and answered. Everything is in
 //! memory of this process, which is not killed.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -90,6 +90,8 @@ struct State {
     looked_back: usize,
     /// By account: what the answers add up to.
     balances: BTreeMap<String, i64>,
+    /// Accounts whose balance was changed since they were read.
+    touched: BTreeSet<String>,
     /// By account: where the statement was read up to.
     cursors: BTreeMap<String, String>,
     history: History,
@@ -183,10 +185,12 @@ impl Told {
         self.lock().asked.len()
     }
 
-    /// Reads every account and what its statement has gained. Nothing may be under way: each balance is what was told.
+    /// Reads every account that was touched, and what its statement has gained. Nothing may be under way: each balance is
+    /// what was told.
     pub(super) async fn read(&self, client: &Client) {
-        let balances = self.lock().balances.clone();
-        for (account, balance) in balances {
+        let touched = std::mem::take(&mut self.lock().touched);
+        for account in touched {
+            let balance = self.lock().balances[&account];
             let begun = self.tick();
             let seen = client.get(&format!("/v1/accounts/{account}")).await;
             let span = Span {
@@ -255,7 +259,10 @@ impl Told {
 impl State {
     fn posted(&mut self, asked: &Asked, reply: &Reply, (number, ended): (usize, u64)) {
         self.figures.acknowledged += 1;
-        let mut add = |account: &String, delta| *self.balances.entry(account.clone()).or_default() += delta;
+        let mut add = |account: &String, delta| {
+            self.touched.insert(account.clone());
+            *self.balances.entry(account.clone()).or_default() += delta;
+        };
         match &asked.wish {
             Wish::Open { .. } => return add(&asked.account, 0),
             Wish::Credit => add(&asked.account, asked.amount),
