@@ -3,7 +3,8 @@
 //! [`extract`] turns a request's head, and its body where a parameter lives there, into one [`ParamValue`] per
 //! parameter of the resource. The text of a value is compared byte for byte with the text in the rule files; nothing is
 //! trimmed, folded or parsed as a number. What could be read in two ways is missing: a header, query field, cookie or
-//! JSON key that is there twice, and a body that is not JSON or is encoded. So is an empty value.
+//! JSON key that is there twice, a query field that a `;` may end, and a body that is not JSON or is encoded. So is an
+//! empty value.
 
 use std::fmt;
 use std::sync::Arc;
@@ -48,7 +49,7 @@ pub enum Extractor {
     Query(Box<str>),
     /// A header's value.
     Header(HeaderName),
-    /// A cookie's value, as sent.
+    /// A cookie's value, without quotes and decoded.
     Cookie(Box<str>),
     /// What the pointers find in the JSON body, taken together.
     Json(Box<[JsonPointer]>),

@@ -133,7 +133,7 @@ pub enum TemplateError {
     /// `//`, or a slash at the end: requests are matched with those taken out.
     #[error("an empty segment; requests are matched without double and trailing slashes")]
     EmptySegment,
-    /// `?`, `#`, `%` or `\`, or a segment `.` or `..`.
+    /// `?`, `#`, `%`, `;` or `\`, or a segment `.` or `..`.
     #[error("`{0}` cannot be part of a path; write it decoded and without a query")]
     NotAPath(String),
     /// Braces that do not enclose a whole segment.
@@ -182,7 +182,7 @@ fn segment(text: &str) -> Result<Segment, TemplateError> {
         _ if text.contains('*') => Err(TemplateError::Wildcard(text.to_owned())),
         Some(name) if !name.is_empty() && !name.contains(['{', '}']) => Ok(Segment::Param(name.into())),
         _ if text.contains(['{', '}']) => Err(TemplateError::Braces(text.to_owned())),
-        _ if text == "." || text == ".." || text.contains(['?', '#', '%', '\\', '\0']) => {
+        _ if text == "." || text == ".." || text.contains(['?', '#', '%', ';', '\\', '\0']) => {
             Err(TemplateError::NotAPath(text.to_owned()))
         }
         _ => Ok(Segment::Literal(text.into())),

@@ -263,9 +263,23 @@ impl<'de> DeserializeSeed<'de> for Value<'_> {
         }
         let raw = <&RawValue>::deserialize(reader)?;
         if let Some(text) = leaf(raw.get()).map_err(D::Error::custom)? {
-            self.found.add(&text).map_err(D::Error::custom)?;
+            return self.found.add(&text).map_err(D::Error::custom);
         }
-        Ok(())
+        let paths: Vec<&[Step]> = self
+            .paths
+            .iter()
+            .copied()
+            .filter(|path| !path.is_empty())
+            .collect();
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let walk = Walk {
+            paths: &paths,
+            found: self.found,
+        };
+        walk.deserialize(&mut serde_json::Deserializer::from_str(raw.get()))
+            .map_err(D::Error::custom)
     }
 }
 

@@ -73,6 +73,10 @@ fn a_query_parameter_is_decoded_as_forms_are() {
         from_head(account(), Some("account%20id=alice"), &[]),
         text("alice")
     );
+    assert_eq!(
+        from_head(account(), Some("account+id=a%3Bb&q=1;2"), &[]),
+        text("a;b")
+    );
     assert_eq!(from_head(account(), Some("a=b"), &[]), ParamValue::Missing);
     assert_eq!(from_head(account(), None, &[]), ParamValue::Missing);
 }
@@ -89,6 +93,10 @@ fn what_is_there_twice_or_empty_or_broken_is_missing() {
         "id",
         "id=%zz",
         "id=%ff",
+        "id=alice;x=1",
+        "id=decoy&x=1;id=alice",
+        "id=alice;id=alice",
+        "x=1;id=alice",
     ] {
         assert_eq!(
             from_head(query(), Some(query_text), &[]),
@@ -108,7 +116,7 @@ fn what_is_there_twice_or_empty_or_broken_is_missing() {
 }
 
 #[test]
-fn headers_and_cookies_keep_their_text() {
+fn a_header_keeps_its_text_and_a_cookie_has_one_spelling() {
     let header = Extractor::Header(HeaderName::from_static("x-account"));
     assert_eq!(from_head(header, None, &[("x-account", "00123")]), text("00123"));
     let cookie = Extractor::Cookie("account".into());
@@ -116,6 +124,20 @@ fn headers_and_cookies_keep_their_text() {
         from_head(cookie, None, &[("cookie", "session=1; account=a=b")]),
         text("a=b")
     );
+    for line in [
+        "account=al%69ce",
+        "account=\"alice\"",
+        "a=1;account = \"alic%65\" ",
+    ] {
+        let cookie = Extractor::Cookie("account".into());
+        assert_eq!(
+            from_head(cookie, None, &[("cookie", line)]),
+            text("alice"),
+            "{line}"
+        );
+    }
+    let cookie = Extractor::Cookie("account".into());
+    assert_eq!(from_head(cookie, None, &[("cookie", "account=5%")]), text("5%"));
     let origin = Extractor::Origin(HeaderName::from_static("x-origin"));
     assert_eq!(
         from_head(origin, None, &[("x-origin", "checkout")]),
@@ -214,6 +236,18 @@ fn every_operation_of_a_batch_weighs_on_its_account() {
     assert_eq!(
         from_json(&pointers, r#"{"operations":[{"from":"a"},{"from":"a"}]}"#),
         many(&[("a", 2)])
+    );
+}
+
+#[test]
+fn a_pointer_that_goes_on_where_another_ends_is_followed_too() {
+    let read = |body| from_json(&["/account", "/account/id", "/account/*"], body);
+    assert_eq!(read(r#"{"account":"alice"}"#), text("alice"));
+    assert_eq!(read(r#"{"account":{"id":"alice"}}"#), text("alice"));
+    assert_eq!(read(r#"{"account":["a","b"]}"#), many(&[("a", 1), ("b", 1)]));
+    assert_eq!(
+        read(r#"{"account":{"id":"alice","id":"bob"}}"#),
+        ParamValue::Missing
     );
 }
 

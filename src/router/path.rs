@@ -1,7 +1,8 @@
 //! One spelling for every path that means the same. Pure; allocates only when something has to change.
 //!
-//! RFC 3986 section 6.2.2 and the habits of wallets behind proxies: escapes are decoded, dot segments resolved, double
-//! and trailing slashes dropped. What two servers would read differently is not guessed at but refused.
+//! RFC 3986 section 6.2.2 and the habits of wallets behind proxies: parameters of segments (`alice;v=1`, which servlet
+//! containers cut off) and double and trailing slashes are dropped, escapes decoded, dot segments resolved. What two
+//! servers would read as different accounts is not guessed at but refused.
 
 use std::borrow::Cow;
 
@@ -21,11 +22,15 @@ pub enum AmbiguousPath {
     /// Merging slashes first or resolving `..` first gives two answers.
     #[error("an empty segment and a `..` in one path")]
     EmptyAndParent,
+    /// `..;x` is a name to one server and the parent to another.
+    #[error("a `.` or `..` segment with a `;` in the path")]
+    DotWithParameters,
 }
 
-/// The one spelling of a path: decoded, without dot segments, double slashes or a slash at the end (but for `/`).
+/// The one spelling of a path: decoded, without parameters of segments, dot segments, double slashes or a slash at the
+/// end (but for `/`).
 ///
-/// Segments of the result are values: a `%` in it is a `%`. `raw` is the path of the request target, without its query;
+/// Segments of the result are values: a `%` in it is a `%`, and a `;` was escaped. `raw` is the path of the request target, without its query;
 /// `*` (of `OPTIONS *`) is given back as it is and matches no route.
 ///
 /// # Errors
@@ -40,11 +45,40 @@ pub fn normalise(raw: &str) -> Result<Cow<'_, str>, AmbiguousPath> {
     if raw.contains('\\') {
         return Err(AmbiguousPath::Backslash);
     }
+    if raw.contains(';') {
+        let bare = without_parameters(raw)?;
+        return canonical(&bare).map(|path| Cow::Owned(path.into_owned()));
+    }
+    canonical(raw)
+}
+
+fn canonical(raw: &str) -> Result<Cow<'_, str>, AmbiguousPath> {
     let decoded = decode(raw)?;
     if is_plain(&decoded) {
         return Ok(decoded);
     }
     resolve(&decoded).map(Cow::Owned)
+}
+
+/// Cuts every segment off at its first `;`, as servlet containers do before they decode. For a server that keeps it,
+/// `alice;1` and `alice;2` share a window then, which lets nobody around it.
+fn without_parameters(raw: &str) -> Result<String, AmbiguousPath> {
+    let mut bare = String::with_capacity(raw.len());
+    for segment in raw.split('/').skip(1) {
+        let name = segment.split_once(';').map_or(segment, |(name, _)| name);
+        if name.len() < segment.len() && is_dots(name) {
+            return Err(AmbiguousPath::DotWithParameters);
+        }
+        bare.push('/');
+        bare.push_str(name);
+    }
+    Ok(bare)
+}
+
+/// Whether a segment, its dots escaped or not, is `.` or `..`.
+fn is_dots(segment: &str) -> bool {
+    let dots = segment.replace("%2e", ".").replace("%2E", ".");
+    dots == "." || dots == ".."
 }
 
 /// Whether no segment is empty, `.` or `..`, so that the path is normal as it stands.

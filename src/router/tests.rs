@@ -92,6 +92,10 @@ fn every_spelling_of_a_path_is_one_path() {
         "/v1/accounts/bob/%2e%2E/alice/%64ebits",
         "/../v1/accounts/alice/debits/.",
         "/v1/accounts/alice/debits/x/..",
+        "/v1/accounts/alice;v=1/debits",
+        "/v1;a/accounts;b/%61lice;c;d=%3B/debits;jsessionid=7",
+        "/v1/accounts/alice/debits/;x",
+        "/;/v1/accounts/alice/debits",
     ] {
         assert_eq!(normalise(raw).unwrap(), "/v1/accounts/alice/debits", "{raw}");
     }
@@ -103,6 +107,11 @@ fn a_plain_path_is_not_copied() {
         normalise("/v1/accounts/alice/debits"),
         Ok(std::borrow::Cow::Borrowed(_))
     ));
+}
+
+#[test]
+fn an_escaped_semicolon_is_part_of_a_value() {
+    assert_eq!(normalise("/a%3Bb;c").unwrap(), "/a;b");
 }
 
 #[test]
@@ -127,6 +136,10 @@ fn what_servers_read_differently_is_refused() {
         ("a/b", AmbiguousPath::NotAbsolute),
         ("", AmbiguousPath::NotAbsolute),
         ("/a//../b", AmbiguousPath::EmptyAndParent),
+        ("/a/;/../b", AmbiguousPath::EmptyAndParent),
+        ("/a/..;/b", AmbiguousPath::DotWithParameters),
+        ("/a/%2E.;x/b", AmbiguousPath::DotWithParameters),
+        ("/a/.;x", AmbiguousPath::DotWithParameters),
     ] {
         assert_eq!(normalise(raw), Err(why), "{raw}");
     }
@@ -140,6 +153,7 @@ fn a_template_that_no_request_could_match_is_refused() {
         ("/v1/", TemplateError::EmptySegment),
         ("/v1/a%20b", TemplateError::NotAPath("a%20b".into())),
         ("/v1/a?b=c", TemplateError::NotAPath("a?b=c".into())),
+        ("/v1/a;b", TemplateError::NotAPath("a;b".into())),
         ("/v1/x{id}", TemplateError::Braces("x{id}".into())),
         ("/v1/{}", TemplateError::Braces("{}".into())),
         ("/{a}/{a}", TemplateError::TwiceParam("a".into())),

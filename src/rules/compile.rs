@@ -300,11 +300,10 @@ impl<'n> Names<'n> {
 
     /// Points every name at its resource; one that could not be built points at none.
     fn keep_compiled(&mut self, resources: &[ResourceRules]) {
+        let compiled = resources.iter().enumerate();
+        let places: HashMap<&str, usize> = compiled.map(|(at, each)| (each.resource.as_str(), at)).collect();
         for (name, (at, _)) in &mut self.known {
-            let found = resources
-                .iter()
-                .position(|resource| resource.resource.as_str() == *name);
-            *at = found.unwrap_or(usize::MAX);
+            *at = places.get(name).copied().unwrap_or(usize::MAX);
         }
     }
 

@@ -12,26 +12,37 @@ use super::wire::{MAX_FILE_LEN, Source};
 /// The most rule files in one folder.
 const MAX_FILES: usize = 1_000;
 
+/// The most bytes in all of them: the whole folder is read, and kept, at every look.
+const MAX_FOLDER_LEN: usize = 64 << 20;
+
 /// Every rule file directly in `dir`, in name order: `*.yaml`, `*.yml`, `*.json`, no dot files. Links are followed, so
 /// that Kubernetes' `rules.yaml -> ..data/rules.yaml` is read. A file that is gone by the time it is read is not there.
 ///
 /// # Errors
-/// When the folder or a file in it cannot be read, or there are more than [`MAX_FILES`].
+/// When the folder or a file in it cannot be read, or there are more than [`MAX_FILES`] or [`MAX_FOLDER_LEN`].
 pub(super) fn read(dir: &Path) -> Result<Vec<Source>, RuleError> {
     let mut sources = Vec::new();
+    let mut len = 0;
     for entry in fs::read_dir(dir).map_err(|error| unreadable(dir, &error))? {
         let path = entry.map_err(|error| unreadable(dir, &error))?.path();
         if !is_rule_file(&path) {
             continue;
         }
         match read_file(&path) {
-            Ok(Some(bytes)) => sources.push(Source { path, bytes }),
+            Ok(Some(bytes)) => {
+                len += bytes.len();
+                sources.push(Source { path, bytes });
+            }
             Ok(None) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(unreadable(&path, &error)),
         }
         if sources.len() > MAX_FILES {
             return Err(whole(dir, format!("more than {MAX_FILES} rule files")));
+        }
+        if len > MAX_FOLDER_LEN {
+            let most = MAX_FOLDER_LEN >> 20;
+            return Err(whole(dir, format!("more than {most} MiB of rule files")));
         }
     }
     sources.sort_by(|a, b| a.path.cmp(&b.path));
@@ -96,6 +107,17 @@ mod tests {
             .map(|s| s.path.file_name().unwrap().to_str().unwrap())
             .collect();
         assert_eq!(names, ["a.yml", "b.yaml", "c.json"]);
+    }
+
+    #[test]
+    fn a_folder_that_is_far_too_large_is_refused_before_all_of_it_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in 0..9 {
+            let file = File::create(dir.path().join(format!("{name}.yaml"))).unwrap();
+            file.set_len(u64::try_from(MAX_FILE_LEN).unwrap()).unwrap();
+        }
+        let error = read(dir.path()).unwrap_err().to_string();
+        assert!(error.ends_with(": more than 64 MiB of rule files"), "{error}");
     }
 
     #[test]

@@ -51,8 +51,13 @@ impl Report {
         self.errors.is_empty()
     }
 
-    /// The errors by file, line and column, each once.
+    /// The errors by file, line and column, each once and on one line, whatever the names in it are made of.
     pub(super) fn into_errors(mut self) -> Vec<RuleError> {
+        for error in &mut self.errors {
+            if error.message.contains(char::is_control) {
+                error.message = escaped(&error.message);
+            }
+        }
         self.errors.sort_by(|a, b| {
             let key = |e: &RuleError| (e.place.line, e.place.column);
             a.place.file.cmp(&b.place.file).then(key(a).cmp(&key(b)))
@@ -60,6 +65,17 @@ impl Report {
         self.errors.dedup();
         self.errors
     }
+}
+
+fn escaped(message: &str) -> String {
+    let escape = |c: char| {
+        if c.is_control() {
+            c.escape_default().to_string()
+        } else {
+            c.to_string()
+        }
+    };
+    message.chars().map(escape).collect()
 }
 
 /// ` (did you mean …?)` for the known word nearest to `given`, or nothing.

@@ -159,6 +159,8 @@ impl<'s> Reader<'s> {
             format!("`{key}` is there twice")
         } else if matches!(error, serde_yaml::Error::MultipleDocuments { .. }) {
             "a second YAML document (`---`); write it to a file of its own".to_owned()
+        } else if let serde_yaml::Error::Budget { breach, .. } = error {
+            format!("too much for one file ({breach:?}): divide it, or write fewer aliases")
         } else {
             let text = error.to_string();
             let suffix = format!(" at line {}, column {}", place.line, place.column);

@@ -7,6 +7,7 @@ use super::super::report::Report;
 use super::super::wire::{Fields, MAX_COUNT, Node, Schema, Word};
 use super::super::{ParamFlowRule, ResourceRules, Shaping};
 use super::head::{head, param};
+use crate::params::MAX_VALUE_LEN;
 
 pub(super) const SCHEMA: Schema = Schema {
     what: "a paramFlow rule",
@@ -127,7 +128,7 @@ fn items(node: &Node, report: &mut Report) -> Option<HashMap<Box<str>, u64>> {
         let Some(fields) = Fields::new(entry, &ITEM, report) else {
             continue;
         };
-        let object = fields.must("object", report, Node::text);
+        let object = fields.must("object", report, object);
         let count = fields.must("count", report, count);
         let (Some(object), Some(count)) = (object, count) else {
             whole = false;
@@ -141,6 +142,18 @@ fn items(node: &Node, report: &mut Report) -> Option<HashMap<Box<str>, u64>> {
         }
     }
     whole.then_some(items)
+}
+
+/// A value as requests can carry it: not empty, since an empty value is a missing one, nor too long to be kept whole.
+fn object<'n>(node: &'n Node, report: &mut Report) -> Option<&'n str> {
+    let text = node.text(report)?;
+    if text.is_empty() || text.len() > MAX_VALUE_LEN {
+        return report.refuse(
+            &node.place,
+            format!("`object` has 1 to {MAX_VALUE_LEN} bytes: no request has this value"),
+        );
+    }
+    Some(text)
 }
 
 /// Refuses what GCRA cannot count: a rate above [`MAX_BUCKET_RATE`] a second, a bucket above `u32::MAX`.
