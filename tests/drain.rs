@@ -46,7 +46,8 @@ async fn a_process_that_leaves_is_not_ready_still_accepts_and_finishes_what_it_b
 
 #[tokio::test]
 async fn after_the_grace_idle_connections_close_and_the_answer_under_way_says_close() {
-    let (upstream, proxy) = started(&["--accept-grace", "0s"]).await;
+    // One worker: once it has closed the idle connections, it has told the busy one as well.
+    let (upstream, proxy) = started(&["--accept-grace", "0s", "--workers", "1"]).await;
     let mut idle = Client::connect(proxy.address()).await;
     idle.send(GET).await;
     upstream.arrived(1).await;
