@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use crate::shipped::{COUNT, shipped};
 use crate::support::proxy::http;
 use crate::support::{Options, Proxy};
+use crate::wallet::verify;
 
 const ACCOUNTS: [&str; 3] = ["alice", "bob", "carol"];
 const CLIENTS: usize = 8;
@@ -164,7 +165,7 @@ async fn check_books(proxy: &Proxy, sent: &[Sent]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_in_the_middle_of_a_load_the_books_agree_with_every_answer() {
+async fn killed_in_the_middle_of_a_load_the_books_agree_with_every_answer_and_verify_passes() {
     let options = Options {
         flags: &["--access-log", "off"],
         ..Options::default()
@@ -187,6 +188,9 @@ async fn killed_in_the_middle_of_a_load_the_books_agree_with_every_answer() {
         ask_again(&proxy, &mut all).await;
         check_books(&proxy, &all).await;
     }
-    let (status, _folder) = proxy.stop().await;
+    let (status, folder) = proxy.stop().await;
     assert_eq!(status.code(), Some(0));
+    let proof = verify(&folder.path().join("data"));
+    let said = String::from_utf8_lossy(&proof.stdout).into_owned() + &String::from_utf8_lossy(&proof.stderr);
+    assert_eq!(proof.status.code(), Some(0), "{said}");
 }

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 
 /// A running `wallet-backend serve`; killed when dropped.
@@ -34,6 +34,11 @@ impl Drop for Wallet {
         drop(self.child.kill());
         drop(self.child.wait());
     }
+}
+
+/// `wallet-backend verify` of the ledger in `data`.
+pub(crate) fn verify(data: &Path) -> Output {
+    command(&["verify", "--store", &store(data)]).output().unwrap()
 }
 
 fn store(data: &Path) -> String {

@@ -2,8 +2,9 @@
 //!
 //! After every restart, before anything new is asked: each operation that had been acknowledged answers the same id
 //! byte for byte as before, each whose outcome was unknown is resolved by sending the same id, the statements pass the
-//! history checker, and every balance is the sum of what the clients were told. A moment is "after the k-th answer" or
-//! a short time after the start: the fault itself, waited for by nobody.
+//! history checker, every balance is the sum of what the clients were told, and `verify` finds nothing: now and then in
+//! what a kill left, and in the end. A moment is "after the k-th answer" or a short time after the start: the fault
+//! itself, waited for by nobody.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -56,10 +57,15 @@ async fn killed_under_load_it_forgets_nothing_that_it_acknowledged_and_does_noth
         if numbers.below(3) == 0 {
             kill_on_its_way_up(&store, numbers.below(MOST_START));
         }
+        // A history takes the longer to judge, and a log to verify, the longer it is.
+        let thorough = round < 100 || round % 50 == 0;
+        // As it was left: a torn end is no damage.
+        if thorough && round % 8 == 0 {
+            verify(&store);
+        }
         served = Served::run(quiet(&store));
         load::look_back(&told, &Client::new(&served), &mut numbers).await;
-        // A history takes the longer to judge the longer it is.
-        if round < 100 || round % 50 == 0 {
+        if thorough {
             told.judge(round);
         }
     }
@@ -68,6 +74,7 @@ async fn killed_under_load_it_forgets_nothing_that_it_acknowledged_and_does_noth
     told.read_again(&client).await;
     told.judge(rounds);
     assert_eq!(served.stop(), Some(0));
+    verify(&store);
     println!("{rounds} rounds: {}", told.figures());
 }
 
@@ -82,6 +89,7 @@ fn killed_while_it_makes_a_directory_it_opens_it_the_next_time() {
         }
         let served = Served::run(quiet(&store));
         assert_eq!(served.stop(), Some(0));
+        verify(&store);
     }
 }
 
@@ -111,4 +119,11 @@ fn kill_on_its_way_up(store: &str, micros: u64) {
     std::thread::sleep(Duration::from_micros(micros));
     child.kill().unwrap();
     child.wait().unwrap();
+}
+
+/// `wallet-backend verify` finds nothing.
+fn verify(store: &str) {
+    let output = binary(&["verify", "--store", store]).output().unwrap();
+    let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{said}");
 }
