@@ -1,11 +1,13 @@
 //! Where the process is between start and exit. It only moves forward.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use tokio::sync::watch;
 
 /// A stage of the process's life, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
 pub enum Phase {
     /// Ready and accepting.
     Serving,
@@ -17,16 +19,29 @@ pub enum Phase {
     Stopping,
 }
 
-/// The one phase of the process. Clones share it.
+impl Phase {
+    const ALL: [Self; 4] = [Self::Serving, Self::Leaving, Self::Closing, Self::Stopping];
+}
+
+/// The one phase of the process. Clones share it. Reading it is one atomic load, since every request does.
 #[derive(Clone, Debug)]
 pub struct Lifecycle {
-    phase: Arc<watch::Sender<Phase>>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    /// Index into [`Phase::ALL`].
+    phase: AtomicU8,
+    /// Told after `phase` has changed: whoever is woken sees it, and so does whoever hears of one that was.
+    changed: watch::Sender<()>,
 }
 
 impl Default for Lifecycle {
     fn default() -> Self {
+        let (phase, changed) = (AtomicU8::new(Phase::Serving as u8), watch::Sender::new(()));
         Self {
-            phase: Arc::new(watch::Sender::new(Phase::Serving)),
+            shared: Arc::new(Shared { phase, changed }),
         }
     }
 }
@@ -35,25 +50,28 @@ impl Lifecycle {
     /// The phase now.
     #[must_use]
     pub fn phase(&self) -> Phase {
-        *self.phase.borrow()
+        // Acquire, with the release in `advance`: what was done before the phase was announced is seen.
+        let index = usize::from(self.shared.phase.load(Ordering::Acquire));
+        Phase::ALL.get(index).copied().unwrap_or(Phase::Stopping)
     }
 
     /// Moves on to `next`; does nothing if that phase is reached or past.
     pub fn advance(&self, next: Phase) {
-        self.phase.send_if_modified(|phase| {
-            let later = next > *phase;
-            if later {
-                *phase = next;
-            }
-            later
-        });
+        if self.shared.phase.fetch_max(next as u8, Ordering::AcqRel) < next as u8 {
+            self.shared.changed.send_replace(());
+        }
     }
 
     /// Waits until `phase` is reached.
     pub async fn reached(&self, phase: Phase) {
-        let mut changes = self.phase.subscribe();
-        // The sender lives in `self`, so the wait ends with the phase and never with an error.
-        drop(changes.wait_for(|now| *now >= phase).await);
+        // Subscribed before looking, so that a change in between still wakes it.
+        let mut changes = self.shared.changed.subscribe();
+        while self.phase() < phase {
+            // The sender lives in `self`, so there is always another change to come.
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
     }
 }
 

@@ -7,7 +7,6 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use http::{Request, Response};
@@ -74,16 +73,12 @@ pub(super) async fn serve(accepted: Accepted, stack: Stack, serving: Serving, pr
     let mut closing = pin!(lifecycle.reached(Phase::Closing));
     let mut told = false;
     let served = poll_fn(|cx| {
-        // The connection first: nearly every wake-up is its own.
-        if let Poll::Ready(served) = connection.poll_without_shutdown(cx) {
-            return Poll::Ready(served);
-        }
-        if !told && closing.as_mut().poll(cx).is_ready() {
+        // Looked at and not only waited for: an answer that becomes ready before the wake-up says close as well.
+        if !told && (lifecycle.phase() >= Phase::Closing || closing.as_mut().poll(cx).is_ready()) {
             told = true;
             Pin::new(&mut connection).graceful_shutdown();
-            return connection.poll_without_shutdown(cx);
         }
-        Poll::Pending
+        connection.poll_without_shutdown(cx)
     })
     .await;
     match served {
