@@ -283,6 +283,12 @@ impl<S: Store> Queue<S> {
         self.0.store.untidy(limit)
     }
 
+    /// Pending credits of all accounts: rows, not money.
+    #[must_use]
+    pub fn pending(&self) -> u64 {
+        self.0.store.pending()
+    }
+
     /// Jobs that wait for a batch.
     #[must_use]
     pub fn queued(&self) -> usize {

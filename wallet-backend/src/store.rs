@@ -148,6 +148,9 @@ pub trait Store: Send + Sync + 'static {
     /// Accounts with something to tidy, at most `limit`. Takes turns: none is passed over for ever.
     fn untidy(&self, limit: usize) -> Vec<AccountId>;
 
+    /// Pending credits of all accounts: rows, not money.
+    fn pending(&self) -> u64;
+
     /// `Err` with the reason once the store has stopped for good.
     fn health(&self) -> Result<(), LedgerError>;
 

@@ -211,6 +211,12 @@ impl Wallet {
         self.queue.observe(observer)
     }
 
+    /// Credits that were accepted and have not reached a slot yet, over all accounts: rows, not money.
+    #[must_use]
+    pub fn pending(&self) -> u64 {
+        self.queue.pending()
+    }
+
     /// Commands that wait for a batch.
     #[must_use]
     pub fn queued(&self) -> usize {

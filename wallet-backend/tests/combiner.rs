@@ -67,6 +67,10 @@ impl Store for Gated {
         self.model.untidy(limit)
     }
 
+    fn pending(&self) -> u64 {
+        self.model.pending()
+    }
+
     fn health(&self) -> Result<(), LedgerError> {
         self.model.health()
     }

@@ -64,6 +64,7 @@ pub(super) struct Metrics {
     registry: Registry,
     operations: Family<Labels, Counter>,
     pending: Gauge,
+    queued: Gauge,
 }
 
 impl Metrics {
@@ -89,9 +90,11 @@ impl Metrics {
         let pending = Gauge::default();
         registry.register(
             "wallet_pending",
-            "Commands that wait for a batch",
+            "Credits that were accepted and have not reached a slot yet",
             pending.clone(),
         );
+        let queued = Gauge::default();
+        registry.register("wallet_queued", "Commands that wait for a batch", queued.clone());
         wallet.observe(move |observed| match observed {
             Observed::Batch { jobs } => {
                 batch.observe(u32::try_from(jobs).unwrap_or(u32::MAX).into());
@@ -102,6 +105,7 @@ impl Metrics {
             registry,
             operations,
             pending,
+            queued,
         }
     }
 
@@ -113,8 +117,10 @@ impl Metrics {
 
     /// The text of a scrape.
     pub(super) fn encode(&self, wallet: &Wallet) -> String {
-        self.pending
-            .set(i64::try_from(wallet.queued()).unwrap_or(i64::MAX));
+        let gauge = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        self.pending.set(gauge(wallet.pending()));
+        self.queued
+            .set(gauge(u64::try_from(wallet.queued()).unwrap_or(u64::MAX)));
         let mut text = String::new();
         match prometheus_client::encoding::text::encode(&mut text, &self.registry) {
             Ok(()) => text,

@@ -58,6 +58,13 @@ impl Store for AnyStore {
         }
     }
 
+    fn pending(&self) -> u64 {
+        match self {
+            Self::Memory(store) => store.pending(),
+            Self::Embedded(store) => store.pending(),
+        }
+    }
+
     fn health(&self) -> Result<(), LedgerError> {
         match self {
             Self::Memory(store) => store.health(),

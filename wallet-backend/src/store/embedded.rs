@@ -340,6 +340,10 @@ impl Store for Embedded {
             .map_or_else(|_| Vec::new(), |mut state| state.books.untidy(limit))
     }
 
+    fn pending(&self) -> u64 {
+        self.reading().map_or(0, |state| state.books.pending())
+    }
+
     fn health(&self) -> Result<(), LedgerError> {
         self.reading().map(drop)
     }

@@ -230,6 +230,13 @@ impl Store for Memory {
             .map_or_else(|_| Vec::new(), |mut state| state.untidy(limit))
     }
 
+    fn pending(&self) -> u64 {
+        self.lock().map_or(0, |state| {
+            let rows = state.accounts.values().map(|rows| rows.pending().len());
+            u64::try_from(rows.fold(0, usize::saturating_add)).unwrap_or(u64::MAX)
+        })
+    }
+
     fn health(&self) -> Result<(), LedgerError> {
         self.lock().map(drop)
     }

@@ -29,6 +29,11 @@ pub(super) fn compare(factory: &impl Factory, seed: u64) {
             mask_answer(answer);
         }
         assert_eq!(got, expected, "seed {seed}, step {step}: {batch:?}");
+        assert_eq!(
+            store.store.pending(),
+            model.store.pending(),
+            "seed {seed}, step {step}"
+        );
     }
     for name in NAMES {
         assert_eq!(store.account(name), model.account(name), "seed {seed}: {name}");

@@ -173,6 +173,7 @@ fn accounts_to_tidy_are_known_after_a_restart() {
     drop(store);
     let store = open(small(&disk));
     assert_eq!(store.store.untidy(10), [crate::support::id("j")]);
+    assert_eq!(store.store.pending(), 1);
     store.ask(tidy("j")).unwrap();
     assert!(store.store.untidy(10).is_empty());
 }

@@ -228,6 +228,10 @@ async fn metrics_count_operations_by_type_and_result() {
     api.post("/v1/accounts/alice/debits", debit).await;
     api.post("/v1/accounts/alice/debits", r#"{"request_id":"e","amount":5000}"#)
         .await;
+    let journal = r#"{"account_id":"j","currency":"EUR","credit":"journal"}"#;
+    api.post("/v1/accounts", journal).await;
+    api.post("/v1/accounts/j/credits", r#"{"request_id":"c","amount":5}"#)
+        .await;
     let reply = api.get("/metrics").await;
     assert!(
         reply
@@ -237,12 +241,13 @@ async fn metrics_count_operations_by_type_and_result() {
     );
     let text = String::from_utf8(reply.body.to_vec()).unwrap();
     for line in [
-        r#"wallet_operations_total{type="open",result="done"} 2"#,
-        r#"wallet_operations_total{type="credit",result="done"} 1"#,
+        r#"wallet_operations_total{type="open",result="done"} 3"#,
+        r#"wallet_operations_total{type="credit",result="done"} 2"#,
         r#"wallet_operations_total{type="debit",result="done"} 1"#,
         r#"wallet_operations_total{type="debit",result="replayed"} 1"#,
         r#"wallet_operations_total{type="debit",result="insufficient_funds"} 1"#,
-        "wallet_pending 0",
+        "wallet_pending 1",
+        "wallet_queued 0",
         "# TYPE wallet_commit_seconds histogram",
         "# TYPE wallet_batch_size histogram",
     ] {

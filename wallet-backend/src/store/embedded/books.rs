@@ -48,6 +48,8 @@ pub(super) struct Books {
     recent: Table,
     pub(super) older: Arc<Older>,
     untidy: BTreeSet<AccountId>,
+    /// Pending rows of all accounts.
+    pending: u64,
     /// The last account that was named untidy: the next search begins after it.
     untidy_after: Option<AccountId>,
     epoch: u64,
@@ -65,6 +67,7 @@ impl Books {
             recent: Table::default(),
             older: Arc::new(older),
             untidy: BTreeSet::new(),
+            pending: 0,
             untidy_after: None,
             epoch: 1,
             dirty: Vec::new(),
@@ -74,6 +77,7 @@ impl Books {
             if is_untidy(&rows) {
                 books.untidy.insert(rows.account().id.clone());
             }
+            books.pending = books.pending.saturating_add(rows_of(rows.pending().len()));
             let id = rows.account().id.clone();
             books.accounts.insert(id, Held::new(rows, chains, 0));
         }
@@ -149,8 +153,17 @@ impl Books {
                 self.untidy.remove(id);
             }
         }
+        self.pending = self
+            .pending
+            .saturating_add(rows_of(changes.pending_added.len()))
+            .saturating_sub(rows_of(changes.pending_settled.len()));
         self.file(changes, position);
         Ok(())
+    }
+
+    /// Pending rows of all accounts.
+    pub(super) const fn pending(&self) -> u64 {
+        self.pending
     }
 
     fn file(&mut self, changes: &Changes, position: u64) {
@@ -243,6 +256,10 @@ pub(super) fn filed(store: u64, changes: &Changes) -> Vec<(u64, Filed)> {
         Some((key, Filed::Settlement))
     });
     decided.chain(settled).collect()
+}
+
+fn rows_of(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
 }
 
 fn missing(account: &AccountId) -> Violation {
