@@ -49,7 +49,8 @@ pub(super) fn read(dir: &Path) -> Result<Vec<Source>, RuleError> {
     Ok(sources)
 }
 
-fn is_rule_file(path: &Path) -> bool {
+/// Whether a file of this name is a rule file.
+pub(super) fn is_rule_file(path: &Path) -> bool {
     let hidden = path
         .file_name()
         .is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));

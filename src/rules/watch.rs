@@ -1,7 +1,7 @@
 //! Keeps the newest good rule set published while files change.
 //!
 //! A thread of its own looks at the folder when the kernel reports a change, when a reload is asked for, and every two
-//! seconds in any case, so that events only make it faster. What a look means is decided by `follow`, which is pure. A
+//! seconds in any case, so that events only make it faster. A file that is still being written counts as it was. What a look means is decided by `follow`, which is pure. A
 //! good set is handed to admission and then swapped in as one `Arc`: there is no instant without rules. A bad one changes
 //! nothing but the status.
 
@@ -242,7 +242,7 @@ impl Drop for Watcher {
 
 /// The set to start with.
 fn first(follower: &mut Follower, options: &WatchOptions, clock: Clock) -> Result<RuleStore, Vec<RuleError>> {
-    match follower.look(folder::read(&options.dir), true, clock.now()) {
+    match follower.look(folder::read(&options.dir), &[], true, clock.now()) {
         Verdict::Good(set, sources) => {
             tracing::info!(dir = %options.dir.display(), resources = set.resources.len(), "rules in force");
             keep_copy(options, &sources);

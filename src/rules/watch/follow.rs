@@ -1,9 +1,11 @@
 //! What a look at the rules folder means, given the looks before it and the time. Pure but for the clock it is handed.
 //!
-//! Two facts make a reload safe to trust: a set is judged whole, by its contents and never by times or inodes; and a FILE
-//! that is not there counts as there for two seconds, because editors and `mv` take files away before they put them back.
+//! Three facts make a reload safe to trust: a set is judged whole, by its contents and never by times or inodes; a FILE
+//! that is not there counts as there for two seconds, because editors and `mv` take files away before they put them back;
+//! and a file that is being written counts as it was before, because half of one may be good rules, only fewer.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -52,14 +54,36 @@ impl Follower {
         }
     }
 
-    /// Judges what a scan of the folder found. `again` judges it even if it is what was judged last.
-    pub(super) fn look(&mut self, scan: Result<Vec<Source>, RuleError>, again: bool, now: Tick) -> Verdict {
+    /// Whether a scan found other files, or other contents, than the looks before it.
+    pub(super) fn is_news(&self, scan: &Result<Vec<Source>, RuleError>) -> bool {
+        match scan {
+            Ok(found) => {
+                let is_known = |source: &Source| {
+                    self.files
+                        .get(&source.path)
+                        .is_some_and(|seen| seen.bytes == source.bytes)
+                };
+                found.len() != self.files.len() || !found.iter().all(is_known)
+            }
+            Err(error) => self.blind.as_ref() != Some(error),
+        }
+    }
+
+    /// Judges what a scan of the folder found, but for the files that are being `written`, which count as they were.
+    /// `again` judges it even if it is what was judged last.
+    pub(super) fn look(
+        &mut self,
+        scan: Result<Vec<Source>, RuleError>,
+        written: &[OsString],
+        again: bool,
+        now: Tick,
+    ) -> Verdict {
         let found = match scan {
             Ok(found) => found,
             Err(error) => return self.unreadable(error, again),
         };
         let was_blind = self.blind.take().is_some();
-        self.remember(found, now);
+        self.remember(found, written, now);
         let sources: Vec<Source> = self.present().collect();
         let hash = content_hash(&sources);
         if self.judged == Some(hash) && !again && !was_blind {
@@ -97,12 +121,22 @@ impl Follower {
         Verdict::Bad(vec![error])
     }
 
-    fn remember(&mut self, found: Vec<Source>, now: Tick) {
+    fn remember(&mut self, found: Vec<Source>, written: &[OsString], now: Tick) {
         for seen in self.files.values_mut() {
             seen.gone_since.get_or_insert(now);
         }
         let mut new = Vec::new();
         for source in found {
+            if source
+                .path
+                .file_name()
+                .is_some_and(|name| written.iter().any(|each| each == name))
+            {
+                if let Some(seen) = self.files.get_mut(&source.path) {
+                    seen.gone_since = None;
+                }
+                continue;
+            }
             let seen = Seen {
                 bytes: source.bytes,
                 gone_since: None,
@@ -141,6 +175,7 @@ mod tests {
 
     struct Folder {
         follower: Follower,
+        written: Vec<OsString>,
         now: Tick,
     }
 
@@ -148,6 +183,7 @@ mod tests {
         fn new() -> Self {
             Self {
                 follower: Follower::new("rules".into()),
+                written: Vec::new(),
                 now: Tick::from_millis(1_000),
             }
         }
@@ -162,8 +198,12 @@ mod tests {
                 path: (*name).into(),
                 bytes: (*text).into(),
             };
-            self.follower
-                .look(Ok(files.iter().map(source).collect()), false, self.now)
+            self.follower.look(
+                Ok(files.iter().map(source).collect()),
+                &self.written,
+                false,
+                self.now,
+            )
         }
     }
 
@@ -248,6 +288,38 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_being_written_counts_as_it_was_and_a_new_one_not_yet() {
+        let mut folder = Folder::new();
+        folder.look(&[("a", DEBIT), ("b", TEN)]);
+        folder.written = vec!["b".into(), "c".into()];
+        let files = [("a", DEBIT), ("b", "allowEmpty: true"), ("c", "flow: [")];
+        assert!(matches!(folder.look(&files), Verdict::Same));
+        folder.written.clear();
+        assert_eq!(counts(folder.look(&[("a", DEBIT), ("b", TWENTY)])), [20]);
+    }
+
+    #[test]
+    fn what_is_known_is_no_news() {
+        let mut folder = Folder::new();
+        folder.look(&[("a", DEBIT), ("b", TEN)]);
+        let scan = |files: &[(&str, &str)]| {
+            let source = |(name, text): &(&str, &str)| Source {
+                path: (*name).into(),
+                bytes: (*text).into(),
+            };
+            Ok(files.iter().map(source).collect())
+        };
+        assert!(!folder.follower.is_news(&scan(&[("a", DEBIT), ("b", TEN)])));
+        assert!(folder.follower.is_news(&scan(&[("a", DEBIT), ("b", TWENTY)])));
+        assert!(folder.follower.is_news(&scan(&[("a", DEBIT)])));
+        assert!(
+            folder
+                .follower
+                .is_news(&scan(&[("a", DEBIT), ("b", TEN), ("c", "")]))
+        );
+    }
+
+    #[test]
     fn a_rule_taken_out_of_a_file_goes_at_once() {
         let mut folder = Folder::new();
         let two = format!("{TEN}isolation: [ {{ resource: debit, maxConcurrentRequests: 1 }} ]\n");
@@ -284,11 +356,11 @@ mod tests {
         let error = || compile("rules".as_ref(), &[]).unwrap_err().remove(0);
         let now = folder.now;
         assert!(matches!(
-            folder.follower.look(Err(error()), false, now),
+            folder.follower.look(Err(error()), &[], false, now),
             Verdict::Bad(_)
         ));
         assert!(matches!(
-            folder.follower.look(Err(error()), false, now),
+            folder.follower.look(Err(error()), &[], false, now),
             Verdict::Same
         ));
         assert_eq!(counts(folder.look(&[("a", DEBIT), ("b", TEN)])), [10]);
@@ -304,11 +376,11 @@ mod tests {
             }]
         };
         assert!(matches!(
-            folder.follower.look(Ok(files()), false, Tick::ZERO),
+            folder.follower.look(Ok(files()), &[], false, Tick::ZERO),
             Verdict::Good(..)
         ));
         assert!(matches!(
-            folder.follower.look(Ok(files()), true, Tick::ZERO),
+            folder.follower.look(Ok(files()), &[], true, Tick::ZERO),
             Verdict::Good(..)
         ));
     }

@@ -1,6 +1,7 @@
 //! The wiring over a real folder. Every wait is for a swap that has to come; what is decided when is tested in `follow`.
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
@@ -23,12 +24,8 @@ impl Following {
     fn start(dir: &Path, data: Option<&Path>, sight: thread::Sight) -> Result<Self, Vec<RuleError>> {
         let (sender, swaps) = channel();
         let on_swap: OnSwap = Box::new(move |set| {
-            let count = set
-                .resources
-                .first()
-                .and_then(|r| r.flow.first())
-                .map_or(0, |rule| rule.count);
-            sender.send(count).ok();
+            let rules = set.resources.first().map_or(&[][..], |r| &r.flow);
+            sender.send(rules.iter().map(|rule| rule.count).sum()).ok();
         });
         let options = WatchOptions {
             dir: dir.into(),
@@ -66,6 +63,43 @@ fn edits_renames_and_re_creations_are_followed() {
         fs::write(&file, rules(5)).unwrap();
         assert_eq!(following.next(), 5, "and edited after that");
     }
+}
+
+#[test]
+fn a_file_that_is_still_being_written_counts_as_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let (slow, other) = (dir.path().join("a.yaml"), dir.path().join("b.yaml"));
+    fs::write(&slow, rules(1)).unwrap();
+    let following = Following::start(dir.path(), None, thread::Sight::Patient).unwrap();
+    assert_eq!(following.next(), 1);
+    fs::write(&other, "flow: [ { id: b, resource: debit, count: 5 } ]\n").unwrap();
+    assert_eq!(following.next(), 6, "by now there are events");
+    let mut writer = fs::File::create(&slow).unwrap();
+    // Good rules by themselves, only fewer than there will be.
+    let half = rules(2).replace(
+        "[ { resource: debit, count: 2 } ]",
+        "\n- { resource: debit, count: 2 }",
+    );
+    writer.write_all(half.as_bytes()).unwrap();
+    fs::write(&other, "flow: [ { id: b, resource: debit, count: 10 } ]\n").unwrap();
+    assert_eq!(following.next(), 11, "another file is in force meanwhile");
+    writer
+        .write_all(b"- { id: c, resource: debit, count: 100 }\n")
+        .unwrap();
+    drop(writer);
+    assert_eq!(following.next(), 112, "and all of it once it is closed");
+}
+
+#[test]
+fn a_file_that_is_never_closed_counts_once_its_writer_is_quiet() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a.yaml");
+    fs::write(&file, rules(1)).unwrap();
+    let following = Following::start(dir.path(), None, thread::Sight::Events).unwrap();
+    assert_eq!(following.next(), 1);
+    let mut writer = fs::File::create(&file).unwrap();
+    writer.write_all(rules(2).as_bytes()).unwrap();
+    assert_eq!(following.next(), 2);
 }
 
 #[test]
