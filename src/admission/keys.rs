@@ -16,6 +16,8 @@ const OVERFLOW_WINDOWS: u64 = 4096;
 /// places; with 44 on average few need the next size, and a value costs about 100 bytes in all.
 const SHARD_VALUES: usize = 44;
 const MAX_SHARDS: usize = 1 << 18;
+/// How many times more shards than there are a new cap must call for before the table is laid out anew.
+const LARGER: usize = 4;
 /// Shards searched for idle entries by one request that brings new values to a full table.
 const SWEEPS: usize = 2;
 
@@ -129,15 +131,31 @@ pub(super) struct Table<V> {
 }
 
 impl<V: Clone + Default> Table<V> {
-    /// An empty table, laid out for `max_keys` values; a later cap may differ.
+    /// An empty table, laid out for `max_keys` values; see [`fit`](Self::fit) for another cap.
     pub(super) fn new(max_keys: usize) -> Self {
-        let shards = max_keys.div_ceil(SHARD_VALUES).clamp(1, MAX_SHARDS);
         Self {
-            shards: (0..shards).map(|_| Shard::default()).collect(),
+            shards: empty_shards(shards_for(max_keys)),
             len: 0,
             hand: 0,
             overflow: Box::default(),
             overflowed: 0,
+        }
+    }
+
+    /// Lays the table out anew if its shards would become far too large under this cap. That moves every value, once per
+    /// reload that raises the cap to a multiple; else each request would search such shards.
+    pub(super) fn fit(&mut self, max_keys: usize) {
+        let shards = shards_for(max_keys);
+        if shards <= self.shards.len().saturating_mul(LARGER) {
+            return;
+        }
+        let old = std::mem::replace(&mut self.shards, empty_shards(shards));
+        self.hand = 0;
+        for (key, used) in old.into_iter().flatten() {
+            let index = self.shard_of(key);
+            if let Some(shard) = self.shards.get_mut(index) {
+                shard.insert(key, used);
+            }
         }
     }
 
@@ -254,6 +272,14 @@ impl<V: Clone + Default> Table<V> {
         let spread = u128::from(key.place) * self.shards.len() as u128;
         usize::try_from(spread >> 64).unwrap_or(0)
     }
+}
+
+fn shards_for(max_keys: usize) -> usize {
+    max_keys.div_ceil(SHARD_VALUES).clamp(1, MAX_SHARDS)
+}
+
+fn empty_shards<V>(count: usize) -> Box<[Shard<V>]> {
+    (0..count).map(|_| Shard::default()).collect()
 }
 
 /// By the low bits, so that the values of one shard spread over the overflow windows.

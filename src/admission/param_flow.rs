@@ -72,8 +72,9 @@ impl Check for ParamFlowRule {
 
     /// A window and a bucket know different things: changing between them begins anew.
     fn adopt(&self, state: &mut Values) {
-        match (self.shaping, &state.used) {
-            (Shaping::Reject, Used::Windows(_)) | (Shaping::TokenBucket, Used::Buckets(_)) => {}
+        match (self.shaping, &mut state.used) {
+            (Shaping::Reject, Used::Windows(table)) => table.fit(self.max_keys),
+            (Shaping::TokenBucket, Used::Buckets(table)) => table.fit(self.max_keys),
             (Shaping::Reject, Used::Buckets(_)) | (Shaping::TokenBucket, Used::Windows(_)) => {
                 state.used = self.fresh().used;
             }

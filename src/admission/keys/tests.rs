@@ -81,6 +81,22 @@ fn a_table_grows_in_small_steps() {
 }
 
 #[test]
+fn a_raised_cap_keeps_the_steps_small_and_the_use_of_every_value() {
+    let (hasher, rate) = (KeyHasher::new(), Rate::new(1, 0, 60 * SECOND));
+    let mut table = Table::new(10);
+    for n in 0..10_u64 {
+        assert!(admit(&mut table, hasher.key(&n.to_string()), rate, 10, ms(0)));
+    }
+    table.fit(1_000_000);
+    let passed = (0..100_000_u64)
+        .filter(|n| admit(&mut table, hasher.key(&n.to_string()), rate, 1_000_000, ms(0)))
+        .count();
+    assert_eq!((passed, table.len()), (100_000 - 10, 100_000));
+    let largest = table.shards.iter().map(HashMap::len).max();
+    assert!(largest < Some(100), "{largest:?}");
+}
+
+#[test]
 fn idle_values_make_room_for_new_ones() {
     let (hasher, rate, cap) = (KeyHasher::new(), Rate::new(1, 0, SECOND), 1_000);
     let mut table = Table::new(cap);
