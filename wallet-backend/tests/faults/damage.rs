@@ -15,10 +15,35 @@ fn verified(disk: &FaultDisk) -> Result<Report, VerifyError> {
     verify_on(&(Arc::new(disk.clone()) as Arc<dyn Disk>), |_, _| ())
 }
 
-/// A log of several segments, left as by kill -9: a tail, a checkpoint, runs.
+/// A log left as by kill -9, whose checkpoints came when they did.
 fn crashed(workload: &Workload, batches: usize) -> (FaultDisk, usize) {
+    left_behind(workload, batches, small)
+}
+
+/// The same with several segments, at least two checkpoints, and a tail behind them.
+fn checkpointed(workload: &Workload) -> (FaultDisk, usize) {
     let disk = FaultDisk::default();
     let store = open(small(&disk));
+    let mut tasks = 0;
+    for (n, batch) in workload.batches.iter().take(54).enumerate() {
+        tasks += store.ask_all(batch.clone()).len();
+        // Batches take a page at least, so that 12 of them are due for a checkpoint.
+        if n % 24 == 23 {
+            disk.await_checkpoints(1 + n / 24);
+        }
+    }
+    let left = disk.copy();
+    drop(store);
+    (left, tasks)
+}
+
+fn left_behind(
+    workload: &Workload,
+    batches: usize,
+    options: impl Fn(&FaultDisk) -> Options,
+) -> (FaultDisk, usize) {
+    let disk = FaultDisk::default();
+    let store = open(options(&disk));
     let mut tasks = 0;
     for batch in workload.batches.iter().take(batches) {
         tasks += store.ask_all(batch.clone()).len();
@@ -115,16 +140,13 @@ fn unchanged(disk: &FaultDisk) -> Options {
     }
 }
 
-#[test]
-fn a_flipped_bit_in_any_page_is_found_or_harmless() {
-    let workload = Workload::new(7, 40);
-    let mut flips = Flips::new(&workload, crashed(&workload, 12));
+/// Every byte of every page that opening reads, or of some; of unwritten pages, which are all alike, a few.
+fn flip_every_page(flips: &mut Flips<'_>, step: usize) {
     for file in segments(&flips.left) {
         let content = flips.left.content(&file);
         for (number, page) in content.chunks(PAGE).enumerate() {
             let written = page.iter().any(|byte| *byte != 0);
-            // Unwritten pages are all alike.
-            let step = if written || long() { 1 } else { 511 };
+            let step = if written || long() { step } else { step.max(1021) };
             for into in (0..PAGE).step_by(step) {
                 let bit = u8::try_from((into + number) % 8).unwrap();
                 flips.flip(&file, number * PAGE + into, bit);
@@ -132,7 +154,22 @@ fn a_flipped_bit_in_any_page_is_found_or_harmless() {
         }
     }
     println!("{}", flips.summary());
-    assert!(flips.refused > 30_000, "{}", flips.summary());
+}
+
+#[test]
+fn a_flipped_bit_in_any_byte_of_the_log_is_refused_at_opening() {
+    let workload = Workload::new(7, 40);
+    // Without a checkpoint: opening reads every page.
+    let mut flips = Flips::new(&workload, left_behind(&workload, 30, unchanged));
+    flip_every_page(&mut flips, 1);
+    assert!(flips.refused > 30 * 4096, "{}", flips.summary());
+}
+
+#[test]
+fn a_flipped_bit_before_the_checkpoint_is_found_by_verify_and_never_changes_an_answer() {
+    let workload = Workload::new(7, 60);
+    let mut flips = Flips::new(&workload, checkpointed(&workload));
+    flip_every_page(&mut flips, if long() { 1 } else { 127 });
 }
 
 #[test]
@@ -157,7 +194,7 @@ fn every_bit_of_a_page_of_the_last_batch_is_guarded() {
 #[test]
 fn damage_before_the_checkpoint_is_an_error_when_it_is_read() {
     let workload = Workload::new(9, 60);
-    let (left, tasks) = crashed(&workload, 60);
+    let (left, tasks) = checkpointed(&workload);
     let first = &segments(&left)[0];
     let content = left.content(first);
     for page in 2..content.len() / PAGE {
@@ -234,7 +271,7 @@ fn a_lost_page_before_the_last_batch_is_damage_and_not_a_torn_end() {
 #[test]
 fn a_missing_or_shortened_segment_is_refused_by_name() {
     let workload = Workload::new(12, 60);
-    let (left, _) = crashed(&workload, 60);
+    let (left, _) = checkpointed(&workload);
     let names = segments(&left);
     assert!(names.len() >= 3, "{names:?}");
     for name in &names[..names.len() - 2] {
@@ -257,7 +294,7 @@ fn a_missing_or_shortened_segment_is_refused_by_name() {
 #[test]
 fn a_directory_whose_log_is_gone_is_not_taken_for_a_new_one() {
     let workload = Workload::new(13, 60);
-    let (disk, _) = crashed(&workload, 60);
+    let (disk, _) = checkpointed(&workload);
     for name in segments(&disk) {
         disk.delete(&name);
     }
@@ -287,7 +324,7 @@ fn an_old_log_put_back_under_a_newer_checkpoint_is_refused() {
 #[test]
 fn a_flipped_bit_in_a_checkpoint_or_run_costs_time_and_nothing_else() {
     let workload = Workload::new(15, 60);
-    let (left, tasks) = crashed(&workload, 60);
+    let (left, tasks) = checkpointed(&workload);
     let derived: Vec<String> = left
         .files()
         .into_iter()
@@ -296,7 +333,7 @@ fn a_flipped_bit_in_a_checkpoint_or_run_costs_time_and_nothing_else() {
     assert!(derived.len() >= 4, "{derived:?}");
     for file in derived {
         let length = left.content(&file).len();
-        let step = if long() { 1 } else { 97 };
+        let step = if long() { 1 } else { 199 };
         for at in (0..length).step_by(step) {
             let disk = left.copy();
             let mut content = disk.content(&file);
@@ -319,7 +356,7 @@ fn a_flipped_bit_in_a_checkpoint_or_run_costs_time_and_nothing_else() {
 #[test]
 fn another_format_version_is_refused_by_number() {
     let workload = Workload::new(16, 60);
-    let (left, _) = crashed(&workload, 60);
+    let (left, _) = checkpointed(&workload);
     let last = segments(&left).pop().unwrap();
     let checkpoint = left
         .files()

@@ -39,7 +39,7 @@ impl Change {
             Self::Bytes { at, bytes } => {
                 let end = at + bytes.len();
                 if content.len() < end {
-                    content.resize(end, 0);
+                    content.extend_from_slice(&vec![0; end - content.len()]);
                 }
                 content[*at..end].copy_from_slice(bytes);
             }
@@ -128,6 +128,8 @@ struct Inner {
     /// While held, a sync of a log segment does not return.
     held: bool,
     stalled: usize,
+    /// Published so far.
+    checkpoints: usize,
     last_log_write: Option<(String, usize, Vec<u8>)>,
 }
 
@@ -187,6 +189,14 @@ impl FaultDisk {
     pub(crate) fn await_held_sync(&self) {
         let mut inner = self.inner();
         while inner.stalled == 0 {
+            inner = self.0.changed.wait(inner).unwrap();
+        }
+    }
+
+    /// Blocks until so many checkpoints have been given their names.
+    pub(crate) fn await_checkpoints(&self, count: usize) {
+        let mut inner = self.inner();
+        while inner.checkpoints < count {
             inner = self.0.changed.wait(inner).unwrap();
         }
     }
@@ -381,7 +391,11 @@ impl Disk for FaultDisk {
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let change = NameChange::Rename(from.to_owned(), to.to_owned());
-        self.inner().change_names(Op::Rename, change)
+        let mut inner = self.inner();
+        let renamed = inner.change_names(Op::Rename, change);
+        inner.checkpoints += usize::from(renamed.is_ok() && to.ends_with(".ckpt"));
+        self.0.changed.notify_all();
+        renamed
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {

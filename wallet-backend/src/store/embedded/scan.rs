@@ -270,7 +270,9 @@ impl Window {
         let held = u32::try_from(self.bytes.len() / PAGE).unwrap_or(0);
         if self.segment != number || page < self.first || page >= self.first + held {
             let pages = usize::try_from(WINDOW.min(extent.end - page)).unwrap_or(1);
-            self.bytes.resize(pages * PAGE, 0);
+            if self.bytes.len() != pages * PAGE {
+                self.bytes = vec![0; pages * PAGE];
+            }
             (self.segment, self.first) = (number, page);
             let read = extent.file.read_at(&mut self.bytes, segment::offset(page));
             if let Err(error) = read {

@@ -123,9 +123,9 @@ impl Segment {
 
     fn fill(disk: &dyn Disk, head: SegmentHead, name: &str) -> io::Result<Self> {
         let file = disk.create(name)?;
-        let zeros = vec![0; FILL_PAGES * PAGE];
-        let mut at = 0;
         let size = offset(head.pages);
+        let zeros = vec![0; FILL_PAGES.min(usize::try_from(head.pages).unwrap_or(FILL_PAGES)) * PAGE];
+        let mut at = 0;
         while at < size {
             let piece = usize::try_from(size - at).map_or(zeros.len(), |left| left.min(zeros.len()));
             file.write_at(zeros.get(..piece).unwrap_or_default(), at)?;
