@@ -137,12 +137,6 @@ impl Window {
         self.words.is_empty() || self.is_over(self.newest, rate, now)
     }
 
-    /// How much the takes that the last check or take left sum up to.
-    #[must_use]
-    pub const fn used(&self) -> u32 {
-        self.used
-    }
-
     /// Forgets what was taken a window or more ago, and brings the times into the rate's unit.
     fn settle(&mut self, rate: Rate, now: Tick) {
         if self.is_idle(rate, now) {

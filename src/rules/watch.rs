@@ -268,7 +268,14 @@ fn last_good(options: &WatchOptions) -> Option<RuleSet> {
             return None;
         }
     };
-    super::compile::compile(&options.dir, &sources).ok()
+    match super::compile::compile(&options.dir, &sources) {
+        Ok(set) => Some(set),
+        Err(errors) => {
+            tracing::error!("the last good copy of the rules is not good for this version");
+            log_errors(&errors);
+            None
+        }
+    }
 }
 
 fn keep_copy(options: &WatchOptions, sources: &[Source]) {

@@ -193,7 +193,11 @@ fn blocked_detail(blocked: &Blocked) -> String {
         BlockKind::Degrade => {
             "the breaker is open because the upstream is failing; nothing was sent".to_owned()
         }
-        BlockKind::MissingParam => format!("the request lacks {param}, which a rule needs"),
+        BlockKind::MissingParam => {
+            format!(
+                "the request lacks {param}, which a rule needs, or has it in a form that can be read in two ways"
+            )
+        }
     }
 }
 
