@@ -191,8 +191,11 @@ impl Embedded {
             checkpoint_bytes_at_close: options.checkpoint_bytes / 16,
             retry: options.retry,
         };
-        let threads =
-            threads::start(&shared, pace, checkpoints).map_err(OpenError::io("start the store's threads"))?;
+        let threads = threads::start(&shared, pace, checkpoints).map_err(|error| {
+            // Those that did start have nothing to do and end at this.
+            shared.stop("not all of its threads could be started");
+            OpenError::io("start the store's threads")(error)
+        })?;
         Ok(Self {
             shared,
             clock: options.clock,
@@ -251,6 +254,7 @@ impl Store for Embedded {
         let (mut jobs, mut put_back) = (batch.into_iter(), None);
         loop {
             room.mark_unchanged();
+            let wake = Wake(&self.shared);
             let (answers, wants_space, broken) = {
                 let mut state = self.shared.lock();
                 let mut context = || self.context();
@@ -258,7 +262,7 @@ impl Store for Embedded {
                 let wants_space = matches!(state.next, Next::Wanted);
                 (answers, wants_space, state.stopped.clone())
             };
-            self.shared.work.notify_one();
+            drop(wake);
             if wants_space {
                 self.shared.space.notify_one();
             }
@@ -365,6 +369,15 @@ impl Drop for Embedded {
         if let Some(running) = self.begin_closing() {
             Self::end(running);
         }
+    }
+}
+
+/// Wakes the writer, also when deciding panics: it is the one that then answers for the store.
+struct Wake<'a>(&'a Shared);
+
+impl Drop for Wake<'_> {
+    fn drop(&mut self) {
+        self.0.work.notify_one();
     }
 }
 

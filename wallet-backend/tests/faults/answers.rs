@@ -8,17 +8,24 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::sync::oneshot::error::TryRecvError;
 use wallet_backend::command::{Answer, LedgerError, Task};
-use wallet_backend::store::embedded::Embedded;
+use wallet_backend::store::embedded::{Embedded, Options};
 use wallet_backend::store::{Cursor, Job, Store};
 
 use super::disk::{FaultDisk, Op};
 use super::trial::{close_and_verify, open, small};
 use crate::support::{Bench, abandon, credit, debit, id, ordinary, request, slotted, transfer};
 
-/// A disk with an account that has 100, durably.
+/// A disk with an account that has 100, durably, and a segment that nothing here fills: no other thread writes.
 fn with_money() -> (FaultDisk, Bench<Embedded>) {
+    with_money_and_room(1 << 20)
+}
+
+fn with_money_and_room(fresh_bytes: u64) -> (FaultDisk, Bench<Embedded>) {
     let disk = FaultDisk::default();
-    let store = open(small(&disk));
+    let store = open(Options {
+        fresh_bytes,
+        ..small(&disk)
+    });
     store.open(ordinary("a"));
     store.open(slotted("b", 2));
     store.post(credit("a", "first", 100));
@@ -152,7 +159,7 @@ fn a_failed_write_stops_the_store_even_if_the_disk_recovers() {
 
 #[test]
 fn a_full_disk_is_unavailable_until_there_is_room_and_loses_nothing() {
-    let (disk, store) = with_money();
+    let (disk, store) = with_money_and_room(64 << 10);
     disk.fail(Op::Create, 0, ErrorKind::StorageFull, u64::MAX);
     let (mut posted, mut refused) = (100, None);
     for n in 0..200 {

@@ -3,7 +3,9 @@
 
 use wallet_backend::store::embedded::Embedded;
 
-use super::disk::{FaultDisk, PowerCut};
+use std::io::ErrorKind;
+
+use super::disk::{FaultDisk, Op, PowerCut};
 use super::trial::{Workload, close_and_verify, long, open, small};
 use crate::support::Bench;
 
@@ -95,6 +97,44 @@ fn a_power_cut_at_any_operation_of_an_opening_leaves_the_old_tail_or_the_new() {
         }
         assert!(at > 8, "{at} operations");
     }
+}
+
+#[test]
+fn any_single_operation_that_fails_loses_nothing_and_lies_to_nobody() {
+    let workload = Workload::new(4, BATCHES);
+    let kinds = [
+        Op::Create,
+        Op::Write,
+        Op::Sync,
+        Op::Rename,
+        Op::Remove,
+        Op::SyncFolder,
+        Op::Cut,
+    ];
+    let mut failed = 0;
+    for kind in kinds {
+        for nth in 0.. {
+            let disk = FaultDisk::default();
+            disk.fail(kind, nth, ErrorKind::Other, 1);
+            let mut acknowledged = 0;
+            if let Ok(store) = Embedded::open(small(&disk)) {
+                let store = Bench::new(store);
+                acknowledged = workload.run(&store, 0).acknowledged;
+                store.close();
+            }
+            let happened = disk.has_failed();
+            disk.heal();
+            for cut in cuts(nth) {
+                recovers(&workload, &disk.after(cut), acknowledged, nth % 8 == 0);
+            }
+            if !happened {
+                break;
+            }
+            failed += 1;
+        }
+    }
+    println!("{failed} failed operations, 0 acknowledged tasks lost");
+    assert!(failed > 150, "{failed}");
 }
 
 #[test]

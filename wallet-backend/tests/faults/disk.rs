@@ -171,6 +171,11 @@ impl FaultDisk {
         self.inner().faults.push((op, nth, error, more));
     }
 
+    /// Whether every fault has happened as often as was asked.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.inner().faults.iter().all(|(.., more)| *more == 0)
+    }
+
     pub(crate) fn heal(&self) {
         self.inner().faults.clear();
     }

@@ -32,7 +32,12 @@ fn a_directory_without_a_store_cannot_be_verified() {
     let folder = tempfile::tempdir().unwrap();
     assert!(matches!(verify(folder.path()), Err(VerifyError::NoStore)));
     let missing = verify(folder.path().join("missing"));
-    assert!(matches!(missing, Err(VerifyError::Open(OpenError::Io { .. }))));
+    assert!(matches!(missing, Err(VerifyError::NoStore)));
+    assert_eq!(
+        folder.path().read_dir().unwrap().count(),
+        0,
+        "it leaves nothing behind"
+    );
 }
 
 #[test]

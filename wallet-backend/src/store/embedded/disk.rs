@@ -139,11 +139,15 @@ impl Disk for RealDisk {
 
     fn create_folder(&self, folder: &str) -> io::Result<()> {
         let path = self.root.join(folder);
+        let known = path.is_dir();
         fs::create_dir_all(&path)?;
-        // A new folder's name lives in its parent, and the data directory's own in the parent of that.
-        for parent in path.ancestors().skip(1).take(2) {
-            if !parent.as_os_str().is_empty() {
-                File::open(parent)?.sync_all()?;
+        // A new folder's name lives in its parent, and the data directory's own in the parent of that. Also for a
+        // folder that is there: whoever made it may have died before this.
+        for parent in path.canonicalize()?.ancestors().skip(1).take(2) {
+            match File::open(parent).and_then(|folder| folder.sync_all()) {
+                // Made for us by somebody who may write there; we may not even look.
+                Err(error) if known && error.kind() == ErrorKind::PermissionDenied => {}
+                other => other?,
             }
         }
         Ok(())

@@ -454,3 +454,6 @@ fn read_refusal(from: &mut Reader<'_>, ids: &mut Ids) -> Result<Refusal, CodecEr
         found => Err(kind("a refusal", found)),
     }
 }
+
+#[cfg(test)]
+mod tests;

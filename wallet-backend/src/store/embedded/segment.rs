@@ -122,7 +122,14 @@ impl Segment {
     }
 
     fn fill(disk: &dyn Disk, head: SegmentHead, name: &str) -> io::Result<Self> {
-        let file = disk.create(name)?;
+        let file = match disk.create(name) {
+            // Numbers are above every segment in use, so this can only be what an attempt left that failed.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                disk.remove(name)?;
+                disk.create(name)?
+            }
+            other => other?,
+        };
         let size = offset(head.pages);
         let zeros = vec![0; FILL_PAGES.min(usize::try_from(head.pages).unwrap_or(FILL_PAGES)) * PAGE];
         let mut at = 0;

@@ -86,9 +86,11 @@ impl Shared {
 
     /// Stops for good.
     pub(super) fn stop(&self, reason: &str) {
-        tracing::error!(reason, "the store has stopped");
         let (durable, answers) = {
             let mut state = self.lock();
+            if state.stopped.is_none() {
+                tracing::error!(reason, "the store has stopped");
+            }
             (state.durable.batch, state.stop(reason))
         };
         self.announce(durable, true, answers);

@@ -84,8 +84,13 @@ fn write_batches(shared: &Shared, pace: Pace) {
                 shared.announce(end.batch, false, answers);
             }
             // The batch may be on disk, in part or whole, now or later. Only reading the log again can tell.
-            Err(error) => return shared.stop(&format!("writing the log failed: {error}")),
+            Err(error) => shared.stop(&format!("writing the log failed: {error}")),
         }
+    }
+    // Whoever stopped the store may have died of it: nobody shall wait for an answer that cannot come.
+    let stopped = shared.lock().stopped.clone();
+    if let Some(reason) = stopped {
+        shared.stop(&reason);
     }
 }
 

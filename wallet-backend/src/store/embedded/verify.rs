@@ -23,7 +23,7 @@ use crate::store::embedded::records::Records;
 use crate::store::embedded::report::{Finding, Report};
 use crate::store::embedded::requests::{Filed, Older};
 use crate::store::embedded::scan::{Batch, Scan, split_position};
-use crate::store::embedded::segment::Mark;
+use crate::store::embedded::segment::{FOLDER, Mark, offset};
 use crate::store::embedded::take_lock;
 
 /// Findings beyond these are counted, not kept: a damaged directory may have millions.
@@ -52,6 +52,11 @@ pub fn verify(directory: impl Into<PathBuf>) -> Result<Report, VerifyError> {
 /// # Errors
 /// As [`verify`].
 pub fn verify_on(disk: &Arc<dyn Disk>, mut progress: impl FnMut(u64, u64)) -> Result<Report, VerifyError> {
+    let segments = disk.list(FOLDER);
+    let segments = segments.map_err(|error| VerifyError::Open(OpenError::io("list log/")(error)))?;
+    if segments.is_empty() {
+        return Err(VerifyError::NoStore);
+    }
     let lock = take_lock(disk.as_ref()).map_err(VerifyError::Open)?;
     let mut report = Report::default();
     let layout = match Layout::read(disk.as_ref()) {
@@ -301,7 +306,7 @@ impl<'a> Check<'a> {
             let place = loaded.mark.place;
             let mut finding = Finding::text("the log has no batch that ends where the checkpoint says");
             finding.segment = Some(place.segment);
-            finding.offset = Some(crate::store::embedded::segment::offset(place.page));
+            finding.offset = Some(offset(place.page));
             findings.push(finding);
         }
         let mut inside: BTreeMap<Currency, i128> = BTreeMap::new();
@@ -372,7 +377,7 @@ impl Finding {
     fn at(mut self, position: u64) -> Self {
         let (segment, page, _) = split_position(position);
         self.segment = Some(segment);
-        self.offset = Some(crate::store::embedded::segment::offset(page));
+        self.offset = Some(offset(page));
         self
     }
 }
@@ -386,3 +391,6 @@ impl From<Damage> for Finding {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
