@@ -1,13 +1,14 @@
 //! Power cuts at every single operation of the disk: while batches, segments, checkpoints and runs are written, and
 //! while a tail is written again at opening.
 
-use wallet_backend::store::embedded::Embedded;
+use wallet_backend::command::LedgerError;
+use wallet_backend::store::embedded::{Embedded, Options};
 
 use std::io::ErrorKind;
 
 use super::disk::{FaultDisk, Op, PowerCut};
 use super::trial::{Workload, close_and_verify, long, open, small};
-use crate::support::Bench;
+use crate::support::{Bench, credit, ordinary};
 
 /// Enough batches for five segments and six checkpoints.
 const BATCHES: usize = 64;
@@ -135,6 +136,33 @@ fn any_single_operation_that_fails_loses_nothing_and_lies_to_nobody() {
     }
     println!("{failed} failed operations, 0 acknowledged tasks lost");
     assert!(failed > 150, "{failed}");
+}
+
+/// After a failed sync the page cache shows what the disk has not got, and says that it is clean.
+#[test]
+fn what_was_read_from_the_page_cache_is_on_the_disk_before_it_is_answered() {
+    let disk = FaultDisk::default();
+    let roomy = || Options {
+        fresh_bytes: 1 << 20,
+        ..small(&disk)
+    };
+    let store = open(roomy());
+    store.open(ordinary("a"));
+    disk.fail(Op::Sync, 0, ErrorKind::Other, 1);
+    let unknown = store.ask(credit("a", "c", 100));
+    assert!(
+        matches!(unknown, Err(LedgerError::OutcomeUnknown { .. })),
+        "{unknown:?}"
+    );
+    drop(store);
+    let store = open(roomy());
+    // It was read back, so it counts from now on.
+    assert!(store.decide(credit("a", "c", 100)).1);
+    let after = disk.after(PowerCut::LoseAll);
+    drop(store);
+    let store = open(small(&after));
+    assert_eq!(store.account("a").balance(), 100);
+    assert!(store.decide(credit("a", "c", 100)).1);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Restarts: everything is there, again and again, and the disk does not fill with them.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use wallet_backend::command::{Outcome, Posting, RequestView};
@@ -9,7 +10,7 @@ use wallet_backend::store::{Cursor, Store};
 
 use super::disk::FaultDisk;
 use super::trial::{Workload, close_and_verify, open, picture, small};
-use crate::support::{credit, journal, slotted, tidy};
+use crate::support::{credit, debit, journal, slotted, tidy};
 
 #[test]
 fn a_second_process_is_kept_out_and_told_why() {
@@ -214,4 +215,38 @@ fn a_closed_store_says_so() {
     assert!(store.ask(credit("a", "c", 1)).is_err());
     assert!(store.store.health().is_err());
     store.close();
+}
+
+/// `tests/data/format-1` was written by the first version of this format, and killed: segments, a base and a delta, a
+/// run, a tail. Whoever changes the format raises its version, keeps reading this one, and adds a directory.
+#[test]
+fn a_data_directory_of_format_1_opens_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/format-1");
+    for part in ["log", "state", "index"] {
+        std::fs::create_dir(folder.path().join(part)).unwrap();
+        for file in kept.join(part).read_dir().unwrap() {
+            let file = file.unwrap();
+            std::fs::copy(file.path(), folder.path().join(part).join(file.file_name())).unwrap();
+        }
+    }
+    let report = verify(folder.path()).unwrap();
+    assert!(report.is_clean(), "{report}");
+    assert_eq!((report.accounts, report.requests, report.runs), (3, 50, 1));
+    let store = open(Options::at(folder.path()));
+    let seen = ["plain", "slotted", "journal"].map(|name| {
+        let entries = store.entries(name).len();
+        (store.account(name).balance(), entries)
+    });
+    assert_eq!(seen, [(312, 12), (303, 28), (310, 13)]);
+    for n in [1, 18, 33, 49] {
+        let account = ["plain", "slotted", "journal"][n % 4];
+        assert!(
+            store
+                .decide(credit(account, &format!("c{n}"), n.try_into().unwrap()))
+                .1,
+            "c{n}"
+        );
+    }
+    assert!(store.decide(debit("plain", "too-much", 1_000_000)).1);
 }
