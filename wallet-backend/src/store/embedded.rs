@@ -7,7 +7,7 @@
 //! # Files
 //! | name | what | module |
 //! |---|---|---|
-//! | `LOCK` | `flock`: one process at a time | [`disk`] |
+//! | the directory itself | `flock`: one process at a time | [`disk`] |
 //! | `log/NNNNNNNNNN.seg` | the log: segments of 4 KiB pages, zero-filled ahead, used once | `segment`, `page` |
 //! | `state/NNNNNNNNNN.ckpt` | checkpoints: every account (base), or those that changed (delta) | `checkpoint`, `blocks` |
 //! | `index/NNNNNNNNNN.run` | where the requests up to a checkpoint are, sorted by fingerprint | `run`, `blocks` |

@@ -11,9 +11,6 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The file that is locked while a process uses the directory.
-const LOCK_FILE: &str = "LOCK";
-
 /// A data directory.
 pub trait Disk: fmt::Debug + Send + Sync {
     /// Keeps every other process out until the guard falls.
@@ -117,21 +114,21 @@ impl RealDisk {
 
 #[derive(Debug)]
 struct RealLock {
-    /// `flock` lasts as long as the open file.
-    _file: File,
+    /// `flock` lasts as long as the open directory.
+    _directory: File,
 }
 
 impl Lock for RealLock {}
 
 impl Disk for RealDisk {
     fn lock(&self) -> io::Result<Box<dyn Lock>> {
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(self.root.join(LOCK_FILE))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Box::new(RealLock { _file: file })),
+        // The directory itself: a lock file in it would be taken for a stale one and removed, and then two processes
+        // would write one log.
+        let directory = File::open(&self.root)?;
+        match directory.try_lock() {
+            Ok(()) => Ok(Box::new(RealLock {
+                _directory: directory,
+            })),
             Err(TryLockError::WouldBlock) => Err(ErrorKind::WouldBlock.into()),
             Err(TryLockError::Error(error)) => Err(error),
         }
@@ -228,6 +225,20 @@ mod tests {
         assert_eq!(refused.kind(), ErrorKind::WouldBlock);
         drop(first);
         assert!(RealDisk::new(folder.path()).lock().is_ok());
+    }
+
+    /// A lock file was once removed as stale while its owner lived: the second process replaced the log under the
+    /// first, whose acknowledged writes went to files without a name.
+    #[test]
+    fn there_is_no_lock_file_that_somebody_could_remove() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = RealDisk::new(folder.path());
+        let first = disk.lock().unwrap();
+        for file in fs::read_dir(folder.path()).unwrap() {
+            fs::remove_file(file.unwrap().path()).unwrap();
+        }
+        assert_eq!(disk.lock().unwrap_err().kind(), ErrorKind::WouldBlock);
+        drop(first);
     }
 
     #[test]
