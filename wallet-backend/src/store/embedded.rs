@@ -331,7 +331,7 @@ impl Store for Embedded {
             let [mut decisions, mut settlements] = recent;
             let [decision, settlement] = keys;
             for (key, found) in [(decision, &mut decisions), (settlement, &mut settlements)] {
-                let more = older.find(key, found);
+                let more = older.find(shared.disk.as_ref(), key, found);
                 more.map_err(|error| unavailable(&error.to_string()))?;
             }
             look_up(&shared, &account, &request, &decisions, &settlements).map(Some)

@@ -207,11 +207,10 @@ fn block(id: FileId, number: u64, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A derived file that is there to be read.
+/// A derived file that is there to be read. Not kept open: there may be thousands.
 #[derive(Debug)]
 pub(super) struct BlockFile {
     id: FileId,
-    file: Arc<dyn DiskFile>,
     /// Bytes of body.
     pub(super) body: u64,
     /// The file's own fields, in the head.
@@ -247,7 +246,6 @@ impl BlockFile {
         let left = from.remaining();
         Ok(Self {
             id,
-            file,
             body,
             fields: from.take(left, "fields")?.to_vec(),
         })
@@ -259,27 +257,29 @@ impl BlockFile {
     }
 
     /// Payload of the body's block `index`, from 0.
-    pub(super) fn read(&self, index: u64) -> Result<Vec<u8>, BlockError> {
-        self.read_some(index, 1)
+    pub(super) fn read(&self, disk: &dyn Disk, index: u64) -> Result<Vec<u8>, BlockError> {
+        self.read_some(disk.open(&self.id.name())?.as_ref(), index, 1)
     }
 
     /// Calls `each` with every piece of the body in order.
     pub(super) fn for_each(
         &self,
+        disk: &dyn Disk,
         mut each: impl FnMut(&[u8]) -> Result<(), BlockError>,
     ) -> Result<(), BlockError> {
+        let file = disk.open(&self.id.name())?;
         let mut index = 0;
         while index < self.blocks() {
             let count = (self.blocks() - index).min(CHUNK as u64);
-            each(&self.read_some(index, count)?)?;
+            each(&self.read_some(file.as_ref(), index, count)?)?;
             index += count;
         }
         Ok(())
     }
 
-    fn read_some(&self, index: u64, count: u64) -> Result<Vec<u8>, BlockError> {
+    fn read_some(&self, file: &dyn DiskFile, index: u64, count: u64) -> Result<Vec<u8>, BlockError> {
         let mut raw = vec![0; usize::try_from(count).unwrap_or(1) * BLOCK];
-        self.file.read_at(&mut raw, (index + 1) * BLOCK as u64)?;
+        file.read_at(&mut raw, (index + 1) * BLOCK as u64)?;
         let mut out = Vec::with_capacity(raw.len());
         for (number, block) in (index + 1..).zip(raw.chunks(BLOCK)) {
             check(self.id, number, block)?;
@@ -358,7 +358,7 @@ mod tests {
             let (_folder, disk, body) = written(length);
             let file = BlockFile::open(&disk, ID).unwrap();
             let mut back = Vec::new();
-            file.for_each(|piece| {
+            file.for_each(&disk, |piece| {
                 back.extend_from_slice(piece);
                 Ok(())
             })
@@ -377,7 +377,7 @@ mod tests {
             let mut byte = [0];
             raw.read_at(&mut byte, at).unwrap();
             raw.write_at(&[byte[0] ^ 4], at).unwrap();
-            let found = BlockFile::open(&disk, ID).and_then(|file| file.for_each(|_| Ok(())));
+            let found = BlockFile::open(&disk, ID).and_then(|file| file.for_each(&disk, |_| Ok(())));
             assert!(found.is_err(), "byte {at}");
             raw.write_at(&byte, at).unwrap();
         }

@@ -14,6 +14,7 @@ use crate::ledger::invariants::Violation;
 use crate::ledger::rows::AccountRows;
 use crate::ledger::slots::is_untidy;
 use crate::store::embedded::blocks::BlockError;
+use crate::store::embedded::disk::Disk;
 use crate::store::embedded::links::{Chain, Chains, Links};
 use crate::store::embedded::requests::{Filed, Older, Table, fingerprint};
 use crate::store::embedded::rows::write_rows;
@@ -173,10 +174,10 @@ impl Books {
     }
 
     /// Positions of records that may be about the request filed under `fingerprint`, in memory and on disk.
-    pub(super) fn find(&self, fingerprint: u64) -> Result<Vec<u64>, BlockError> {
+    pub(super) fn find(&self, disk: &dyn Disk, fingerprint: u64) -> Result<Vec<u64>, BlockError> {
         let mut found = Vec::new();
         self.recent.find(fingerprint, &mut found);
-        self.older.find(fingerprint, &mut found)?;
+        self.older.find(disk, fingerprint, &mut found)?;
         Ok(found)
     }
 

@@ -158,7 +158,7 @@ fn read_part(disk: &dyn Disk, store: u64, number: u64) -> Result<Part, BlockErro
     let before = fields.number("a checkpoint's number")?;
     let count = fields.number("an account count")?;
     let mut body = Vec::with_capacity(usize::try_from(file.body).unwrap_or(0));
-    file.for_each(|piece| {
+    file.for_each(disk, |piece| {
         body.extend_from_slice(piece);
         Ok(())
     })?;

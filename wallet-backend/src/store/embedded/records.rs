@@ -34,6 +34,11 @@ impl Records {
         }
     }
 
+    /// Where the files are.
+    pub(super) fn disk(&self) -> &dyn Disk {
+        self.disk.as_ref()
+    }
+
     /// The record at `position`, which is durable.
     ///
     /// # Errors

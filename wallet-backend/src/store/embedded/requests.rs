@@ -12,6 +12,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::account::{AccountId, RequestId};
 use crate::store::embedded::blocks::BlockError;
+use crate::store::embedded::disk::Disk;
 use crate::store::embedded::run::Run;
 use crate::store::embedded::wire::Writer;
 
@@ -99,12 +100,17 @@ pub(super) struct Older {
 
 impl Older {
     /// Appends the positions filed under a fingerprint.
-    pub(super) fn find(&self, fingerprint: u64, out: &mut Vec<u64>) -> Result<(), BlockError> {
+    pub(super) fn find(
+        &self,
+        disk: &dyn Disk,
+        fingerprint: u64,
+        out: &mut Vec<u64>,
+    ) -> Result<(), BlockError> {
         for table in &self.frozen {
             table.find(fingerprint, out);
         }
         for run in &self.runs {
-            run.find(fingerprint, out)?;
+            run.find(disk, fingerprint, out)?;
         }
         Ok(())
     }

@@ -63,7 +63,7 @@ impl Run {
         let count = usize::try_from(file.body).unwrap_or(usize::MAX) / ITEM;
         let mut filter = Filter::for_items(count);
         let (mut fences, mut last, mut at) = (Vec::new(), 0, 0);
-        file.for_each(|piece| {
+        file.for_each(disk, |piece| {
             for (fingerprint, _) in items(piece) {
                 if fingerprint < last {
                     return Err(BlockError::Damaged("the run is not sorted".into()));
@@ -85,7 +85,12 @@ impl Run {
     }
 
     /// Appends the positions filed under a fingerprint.
-    pub(super) fn find(&self, fingerprint: u64, out: &mut Vec<u64>) -> Result<(), BlockError> {
+    pub(super) fn find(
+        &self,
+        disk: &dyn Disk,
+        fingerprint: u64,
+        out: &mut Vec<u64>,
+    ) -> Result<(), BlockError> {
         if !self.filter.may_hold(fingerprint) {
             return Ok(());
         }
@@ -98,7 +103,7 @@ impl Run {
             if *fence > fingerprint {
                 break;
             }
-            let block = self.file.read(u64::try_from(index).unwrap_or(u64::MAX))?;
+            let block = self.file.read(disk, u64::try_from(index).unwrap_or(u64::MAX))?;
             let found = items(&block).filter(|(known, _)| *known == fingerprint);
             out.extend(found.map(|(_, position)| position));
         }
@@ -106,9 +111,9 @@ impl Run {
     }
 
     /// Every item, for `verify`.
-    pub(super) fn items(&self) -> Result<Vec<(u64, u64)>, BlockError> {
+    pub(super) fn items(&self, disk: &dyn Disk) -> Result<Vec<(u64, u64)>, BlockError> {
         let mut all = Vec::new();
-        self.file.for_each(|piece| {
+        self.file.for_each(disk, |piece| {
             all.extend(items(piece));
             Ok(())
         })?;
@@ -172,23 +177,23 @@ mod tests {
     use crate::store::embedded::disk::RealDisk;
     use xxhash_rust::xxh3::xxh3_64;
 
-    fn run_of(items: &[(u64, u64)]) -> (tempfile::TempDir, Run) {
+    fn run_of(items: &[(u64, u64)]) -> (tempfile::TempDir, RealDisk, Run) {
         let folder = tempfile::tempdir().unwrap();
         let disk = RealDisk::new(folder.path());
         disk.create_folder(Kind::Run.folder()).unwrap();
         write(&disk, 1, 1, items).unwrap().publish(&disk).unwrap();
         let run = Run::open(&disk, 1, 1).unwrap();
-        (folder, run)
+        (folder, disk, run)
     }
 
     #[test]
     fn every_request_is_found_and_few_others_reach_the_disk() {
         let mut items: Vec<(u64, u64)> = (0..5000_u64).map(|i| (xxh3_64(&i.to_le_bytes()), i)).collect();
         items.sort_unstable();
-        let (_folder, run) = run_of(&items);
+        let (_folder, disk, run) = run_of(&items);
         for (fingerprint, position) in &items {
             let mut found = Vec::new();
-            run.find(*fingerprint, &mut found).unwrap();
+            run.find(&disk, *fingerprint, &mut found).unwrap();
             assert_eq!(found, [*position]);
         }
         let others = (5000..15000_u64).map(|i| xxh3_64(&i.to_le_bytes()));
@@ -201,9 +206,18 @@ mod tests {
         let mut items: Vec<(u64, u64)> = (0..250).map(|i| (i, i)).collect();
         items.extend((0..300).map(|i| (250, 1000 + i)));
         items.push((251, 7));
-        let (_folder, run) = run_of(&items);
+        let (_folder, disk, run) = run_of(&items);
         let mut found = Vec::new();
-        run.find(250, &mut found).unwrap();
+        run.find(&disk, 250, &mut found).unwrap();
         assert_eq!(found, (1000..1300).collect::<Vec<_>>());
+    }
+
+    /// With a file open for every run, a year of checkpoints was once more than a process may have open.
+    #[test]
+    fn a_run_holds_no_file_open_between_looks() {
+        let (_folder, disk, run) = run_of(&[(7, 1)]);
+        disk.remove(&id(1, run.number).name()).unwrap();
+        let looked = run.find(&disk, 7, &mut Vec::new());
+        assert!(matches!(looked, Err(BlockError::Io(error)) if error.kind() == io::ErrorKind::NotFound));
     }
 }

@@ -301,7 +301,7 @@ impl State {
         );
         let candidates = self
             .books
-            .find(key)
+            .find(records.disk(), key)
             .map_err(|error| unavailable(&error.to_string()))?;
         for position in candidates {
             let record = self.read(position, records)?;

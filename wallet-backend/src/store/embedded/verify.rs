@@ -277,7 +277,7 @@ impl<'a> Check<'a> {
         }
         let mut of_runs = Vec::new();
         for run in &loaded.runs {
-            match run.items() {
+            match run.items(self.records.disk()) {
                 Ok(items) => of_runs.extend(items),
                 Err(error) => findings.push(Finding::text(format!("index run {}: {error}", run.number))),
             }
