@@ -85,6 +85,7 @@ macro_rules! conformance {
             a_debit_leaves_the_floor
             a_debit_that_slot_0_can_pay_touches_no_other_slot
             a_short_debit_settles_pending_before_it_empties_slots
+            a_debit_settles_as_many_rows_as_it_needs_however_many
             a_debit_empties_only_as_many_slots_as_it_needs
             a_debit_of_everything_leaves_zero_everywhere
             insufficient_funds_names_what_was_available
@@ -107,7 +108,7 @@ macro_rules! conformance {
             tidying_settles_and_brings_slots_together
             tidying_evens_out_hashed_slots
             tidying_twice_changes_nothing_the_second_time
-            tidying_takes_a_thousand_rows_at_a_time
+            tidying_settles_the_oldest_rows_first_a_step_at_a_time
             pages_join_without_repeat_or_gap_while_others_write
             a_batch_sees_its_own_effects_in_order
             a_memo_too_long_is_invalid

@@ -17,7 +17,7 @@ pub const EVERY: Duration = Duration::from_secs(5);
 /// Accounts looked after in one pass; the store takes turns among more.
 const ACCOUNTS: usize = 1_024;
 /// Rounds in one pass: 256 000 pending rows of an account, more than its credits bring in at full speed until the next.
-const ROUNDS: usize = 256;
+const ROUNDS: usize = 1_024;
 
 /// Tidies every [`EVERY`], until dropped.
 pub async fn run<S: Store>(queue: Queue<S>) -> Infallible {

@@ -46,7 +46,9 @@ pub struct Rows<'a> {
 pub struct Decision {
     /// Empty for a replay and for a job that found nothing to do.
     pub changes: Changes,
-    pub answer: Answer,
+    /// `None`: these changes come first, whole in themselves; once they are applied the task is decided again. Each
+    /// time there are fewer pending rows, so it ends.
+    pub answer: Option<Answer>,
 }
 
 /// Decides one task.
@@ -75,10 +77,10 @@ fn open(account: &Account, own: Option<&AccountRows>) -> Result<Decision, Ledger
         }
         return Ok(Decision {
             changes: Changes::default(),
-            answer: Answer::Opened {
+            answer: Some(Answer::Opened {
                 account: own.view(),
                 created: false,
-            },
+            }),
         });
     }
     let changes = Changes {
@@ -89,6 +91,7 @@ fn open(account: &Account, own: Option<&AccountRows>) -> Result<Decision, Ledger
         account: AccountRows::open(account.clone()).view(),
         created: true,
     };
+    let answer = Some(answer);
     Ok(Decision { changes, answer })
 }
 
@@ -130,6 +133,10 @@ fn run(command: &Command, rows: Rows<'_>, context: Context) -> Result<Decision, 
             Outcome::Refused(refusal)
         }
         Err(Stop::Failed(error)) => return Err(error),
+        Err(Stop::Again) => {
+            let answer = None;
+            return Ok(Decision { changes, answer });
+        }
     };
     let operation = Some(command.operation.clone());
     let (account, request) = (command.account.clone(), command.request.clone());
@@ -149,10 +156,10 @@ fn first_decision(
         operation,
         outcome: outcome.clone(),
     });
-    let answer = Answer::Decided {
+    let answer = Some(Answer::Decided {
         outcome,
         replayed: false,
-    };
+    });
     Decision { changes, answer }
 }
 
@@ -190,10 +197,10 @@ fn replay(prior: &RequestRecord, command: &Command) -> Result<Decision, LedgerEr
 fn repeat(prior: &RequestRecord) -> Decision {
     Decision {
         changes: Changes::default(),
-        answer: Answer::Decided {
+        answer: Some(Answer::Decided {
             outcome: prior.outcome.clone(),
             replayed: true,
-        },
+        }),
     }
 }
 
@@ -233,7 +240,7 @@ fn tidy(own: &AccountRows, context: Context) -> Result<Decision, LedgerError> {
     let more = own.pending().len() > plan.settle;
     Ok(Decision {
         changes,
-        answer: Answer::Tidied { more },
+        answer: Some(Answer::Tidied { more }),
     })
 }
 
@@ -242,6 +249,8 @@ fn tidy(own: &AccountRows, context: Context) -> Result<Decision, LedgerError> {
 enum Stop {
     Refused(Refusal),
     Failed(LedgerError),
+    /// What was posted so far comes first.
+    Again,
 }
 
 impl From<Refusal> for Stop {
@@ -384,8 +393,9 @@ fn debit(
     let request = Some(&command.request);
     let mut draft = Draft::new(rows, context.now, changes);
     draft.settle(plan.settle)?;
+    let slot = plan.slot.ok_or(Stop::Again)?;
     draft.shift(&plan.shifts, request)?;
-    Ok(draft.post(plan.slot, kind, amount.saturating_neg(), request, link)?)
+    Ok(draft.post(slot, kind, amount.saturating_neg(), request, link)?)
 }
 
 fn receipt(own: &AccountRows, command: &Command, context: Context, legs: Vec<Leg>) -> Receipt {

@@ -315,10 +315,10 @@ mod tests {
             let decision = decide(&task, own, context).unwrap();
             assert!(matches!(
                 decision.answer,
-                Answer::Decided {
+                Some(Answer::Decided {
                     outcome: Outcome::Posted(_),
                     replayed: false
-                }
+                })
             ));
             rows.apply(&decision.changes).unwrap();
             entries.extend(decision.changes.entries);

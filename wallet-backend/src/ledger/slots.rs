@@ -2,8 +2,9 @@
 //!
 //! - A credit goes to the slot it prefers, among those after slot 0 when there are several, else to slot 0.
 //! - A debit takes from slot 0. Where slot 0 is short, pending credits settle into it, oldest first and only as many
-//!   as are needed; then other slots are emptied into it, ascending and WHOLE, until there is enough. Whole, because
-//!   the entries of a move cost the same for any amount, and the next debits then find the money in slot 0.
+//!   as are needed, at most [`SETTLE_ROWS`] in one step; then other slots are emptied into it, ascending and WHOLE,
+//!   until there is enough. Whole, because the entries of a move cost the same for any amount, and the next debits
+//!   then find the money in slot 0.
 //! - Everything a decision sees is locked, so `slots + pending - floor < amount` is the proof of a refusal.
 //! - Tidying settles what is pending and brings slots together (debits from slot 0) or evens them out (hashed
 //!   debits). It moves nothing where nothing is to be gained, so that it may run at any time, any number of times.
@@ -14,9 +15,9 @@ use crate::account::{DebitMode, PRIMARY_CAP, RequestId, Slot, SlotIndex};
 use crate::ledger::rows::AccountRows;
 use crate::money::Amount;
 
-/// The most pending rows that one tidy settles: some milliseconds of work and a small write, so that the job never
-/// holds an account up.
-pub const TIDY_ROWS: usize = 1_000;
+/// The most pending rows that one step settles: a millisecond of work and, at up to 204 bytes each with the longest
+/// ids, a record that fits the smallest segment of a log together with what follows it.
+pub const SETTLE_ROWS: usize = 250;
 
 /// Money from one slot to another of the same account. `amount` is at least 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +34,8 @@ pub struct DebitPlan {
     pub settle: usize,
     /// After that, in this order.
     pub shifts: Vec<Shift>,
-    pub slot: SlotIndex,
+    /// `None`: what settles here is not enough yet; once it has, the debit is planned again.
+    pub slot: Option<SlotIndex>,
 }
 
 impl DebitPlan {
@@ -41,7 +43,7 @@ impl DebitPlan {
         Self {
             settle: 0,
             shifts: Vec::new(),
-            slot,
+            slot: Some(slot),
         }
     }
 }
@@ -98,6 +100,10 @@ pub fn plan_debit(rows: &AccountRows, amount: Amount) -> Result<DebitPlan, Short
         if have >= need {
             return Ok(plan);
         }
+        if plan.settle == SETTLE_ROWS {
+            plan.slot = None;
+            return Ok(plan);
+        }
         have = have.saturating_add(row.amount.minor());
         plan.settle = plan.settle.saturating_add(1);
     }
@@ -135,7 +141,7 @@ pub fn plan_hashed_debit(
 /// What there is to tidy; nothing where the account is tidy.
 #[must_use]
 pub fn plan_tidy(rows: &AccountRows) -> TidyPlan {
-    let settle = rows.pending().len().min(TIDY_ROWS);
+    let settle = rows.pending().len().min(SETTLE_ROWS);
     let shifts = match rows.account().debit {
         DebitMode::Primary => others(rows).map(empty_into_primary).collect(),
         DebitMode::Hashed => plan_even(rows, settle),
@@ -294,7 +300,7 @@ mod tests {
         };
         let slots = (0..).zip(balances).map(slot).collect();
         let pending: VecDeque<_> = (1..).zip(pending).map(waiting).collect();
-        AccountRows::restore(account, slots, pending, 1_000).unwrap()
+        AccountRows::restore(account, slots, pending, 10_000).unwrap()
     }
 
     fn amount(minor: i64) -> Amount {
@@ -311,7 +317,7 @@ mod tests {
     }
 
     fn plan(settle: usize, shifts: Vec<Shift>) -> DebitPlan {
-        let slot = SlotIndex::PRIMARY;
+        let slot = Some(SlotIndex::PRIMARY);
         DebitPlan { settle, shifts, slot }
     }
 
@@ -354,6 +360,22 @@ mod tests {
     }
 
     #[test]
+    fn more_rows_than_one_step_takes_settle_in_several() {
+        let waiting = vec![1; SETTLE_ROWS + 1];
+        let rows = rows(DebitMode::Primary, 2, &[0, 5], &waiting);
+        let enough = i64::try_from(SETTLE_ROWS).unwrap();
+        assert_eq!(
+            plan_debit(&rows, amount(enough)),
+            Ok(plan(SETTLE_ROWS, Vec::new()))
+        );
+        let first = DebitPlan {
+            slot: None,
+            ..plan(SETTLE_ROWS, Vec::new())
+        };
+        assert_eq!(plan_debit(&rows, amount(enough + 1)), Ok(first));
+    }
+
+    #[test]
     fn empty_slots_are_passed_over() {
         let rows = rows(DebitMode::Primary, 4, &[0, 0, 7, 0], &[]);
         assert_eq!(plan_debit(&rows, amount(7)), Ok(plan(0, vec![shift(2, 0, 7)])));
@@ -378,7 +400,7 @@ mod tests {
         for number in 0..50 {
             let request = RequestId::new(&format!("r{number}")).unwrap();
             let plan = plan_hashed_debit(&rows, amount(100), &request).unwrap();
-            assert_ne!(plan.slot, SlotIndex::PRIMARY);
+            assert_ne!(plan.slot, Some(SlotIndex::PRIMARY));
             assert_eq!((plan.settle, plan.shifts), (0, Vec::new()));
         }
     }

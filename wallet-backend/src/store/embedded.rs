@@ -101,7 +101,7 @@ pub struct Options {
     pub disk: Arc<dyn Disk>,
     pub clock: Clock,
     pub preference: Preference,
-    /// Size of a segment; 64 KiB to 4 GiB, in whole pages.
+    /// Size of a segment; 64 KiB, into which the largest record fits, to 4 GiB, in whole pages.
     pub segment_bytes: u64,
     /// Room for new batches in the segment that opening makes: restarts should not eat the disk.
     pub fresh_bytes: u64,

@@ -82,6 +82,15 @@ impl Memory {
 
 impl State {
     fn decide(&mut self, task: &Task, context: Context) -> Result<Answer, LedgerError> {
+        loop {
+            if let Some(answer) = self.step(task, context)? {
+                return Ok(answer);
+            }
+        }
+    }
+
+    /// Decides and applies; `None` where that was only what had to come first.
+    fn step(&mut self, task: &Task, context: Context) -> Result<Option<Answer>, LedgerError> {
         let account = task.account();
         let prior = task
             .request()

@@ -90,6 +90,8 @@ pub(super) type Answers = Vec<(Job, Result<Answer, LedgerError>)>;
 enum Taken {
     /// Decided; the answer waits in the state, or is here.
     Done(Option<Result<Answer, LedgerError>>),
+    /// What comes first is in the batch; then the job is to be offered again.
+    Again,
     /// There is no room until something changes.
     Wait,
 }
@@ -192,6 +194,7 @@ impl State {
                     *put_back = Some(job);
                     break;
                 }
+                (Taken::Again, _) => *put_back = Some(job),
                 (Taken::Done(Some(answer)), wrote) => {
                     if let Some((job, answer)) = self.await_durable(Waiting { job, answer, wrote }) {
                         answers.push((job, answer));
@@ -227,7 +230,7 @@ impl State {
             Err(error) => return (Taken::Done(Some(Err(error))), false),
         };
         if changes == crate::command::Changes::default() {
-            return (Taken::Done(Some(Ok(answer))), false);
+            return (Taken::Done(answer.map(Ok)), false);
         }
         let links = self.books.links(&changes);
         self.scratch.bytes.clear();
@@ -242,7 +245,8 @@ impl State {
             return (Taken::Done(None), false);
         }
         append_record(&self.scratch.bytes, &mut self.open.payload);
-        (Taken::Done(Some(Ok(answer))), true)
+        let taken = answer.map_or(Taken::Again, |answer| Taken::Done(Some(Ok(answer))));
+        (taken, true)
     }
 
     /// Where a record of `length` bytes goes; `None` if that has to be waited for.

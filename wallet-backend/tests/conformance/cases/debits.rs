@@ -50,6 +50,18 @@ pub(in crate::conformance) fn a_debit_that_slot_0_can_pay_touches_no_other_slot(
     assert_eq!(bench.slots("a"), [0, 5, 0]);
 }
 
+/// Once all of them went into one record, and one of so many rows that it fitted no segment was refused for ever.
+pub(in crate::conformance) fn a_debit_settles_as_many_rows_as_it_needs_however_many(
+    bench: &Bench<impl Store>,
+) {
+    bench.open(journal("a"));
+    bench.ask_all((0..3_500).map(|n| credit("a", &format!("{n:x>64}"), 1)).collect());
+    assert_eq!(bench.post(debit("a", "d", 3_400)).legs[0].balance_after, 0);
+    let account = bench.account("a");
+    assert_eq!((account.balance(), account.pending), (100, 100));
+    assert_eq!(bench.entries("a").len(), 3_401);
+}
+
 pub(in crate::conformance) fn a_short_debit_settles_pending_before_it_empties_slots(
     bench: &Bench<impl Store>,
 ) {

@@ -3,7 +3,9 @@
 use super::*;
 use crate::account::{Account, CreditMode, Timestamp};
 use crate::command::ReceiptKind;
+use crate::ledger::slots::SETTLE_ROWS;
 use crate::money::{Amount, Currency};
+use crate::store::embedded::page::PAYLOAD;
 
 fn id(text: &str) -> AccountId {
     AccountId::new(text).unwrap()
@@ -215,4 +217,77 @@ fn an_ordinary_credit_takes_under_120_bytes() {
     };
     let length = encoded(&record).len();
     assert!(length < 120, "{length} bytes");
+}
+
+/// A record that fits no segment can never be written: what it is about would stay undone for ever.
+#[test]
+fn the_largest_record_that_is_ever_decided_fits_the_smallest_segment() {
+    let longest = |n: usize| format!("{n:x>64}");
+    let own = request(&longest(0));
+    let settle = |n| Entry {
+        request: Some(request(&longest(n))),
+        link: Some(Link::Transfer(id(&longest(n)))),
+        ..largest(EntryKind::Settle)
+    };
+    let shift = |_| Entry {
+        request: Some(own.clone()),
+        link: Some(Link::Slot(SlotIndex::PRIMARY)),
+        ..largest(EntryKind::Consolidate)
+    };
+    let legs = [EntryKind::TransferOut, EntryKind::TransferIn].map(|kind| Entry {
+        request: Some(own.clone()),
+        link: Some(Link::Transfer(id(&longest(1)))),
+        ..largest(kind)
+    });
+    let shifts = 2 * (usize::from(crate::account::MAX_SLOTS) - 1);
+    let entries: Vec<Entry> = (1..=SETTLE_ROWS)
+        .map(settle)
+        .chain((0..shifts).map(shift))
+        .chain(legs.clone())
+        .collect();
+    let amount = Amount::new(crate::money::MAX_AMOUNT).unwrap();
+    let account = id(&longest(0));
+    let operation = Operation::Transfer {
+        to: id(&longest(1)),
+        amount,
+        memo: Some("m".repeat(crate::command::MAX_MEMO_BYTES).into()),
+    };
+    let receipt = Receipt {
+        account: account.clone(),
+        request: own.clone(),
+        amount,
+        ..receipt(legs.iter().map(Leg::from).collect())
+    };
+    let links = Links {
+        before: u64::MAX >> 8,
+        skip: u64::MAX >> 8,
+    };
+    let links = vec![links; entries.len()];
+    let settled = (0..SETTLE_ROWS).map(|_| (account.clone(), u64::MAX >> 8));
+    let changes = Changes {
+        pending_settled: settled.collect(),
+        entries,
+        request: Some(RequestRecord {
+            account,
+            request: own,
+            operation: Some(operation),
+            outcome: Outcome::Posted(receipt),
+        }),
+        ..Changes::default()
+    };
+    let mut out = Writer::default();
+    encode(&changes, &links, &mut out);
+    let pages = (out.bytes.len() + 4).div_ceil(PAYLOAD);
+    // The first of the 16 is the segment's head.
+    assert!(pages < 16, "{} bytes, {pages} pages", out.bytes.len());
+}
+
+fn largest(kind: EntryKind) -> Entry {
+    Entry {
+        account: id(&"a".repeat(64)),
+        version: u64::MAX >> 8,
+        balance_after: i64::MAX,
+        at: Timestamp(i64::MAX >> 8),
+        ..entry("a", kind, crate::money::MAX_AMOUNT)
+    }
 }
