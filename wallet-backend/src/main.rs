@@ -47,7 +47,9 @@ async fn serve(args: &Serve) -> anyhow::Result<ExitCode> {
     let tokens = args.tokens()?;
     let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let wallet = open(args)?;
-    let server = Server::bind(&args.listen).await.context("cannot listen")?;
+    let server = Server::bind(&args.listen)
+        .await
+        .with_context(|| format!("cannot listen on {}", args.listen))?;
     say(&format!("listening on {}", server.address()));
     let stop = async {
         tokio::select! {

@@ -4,10 +4,11 @@
 //! instead of in memory. On stop: no more accepts, every request that has begun is answered, keep-alive connections
 //! are closed between requests, and after [`DRAIN`] what is left is cut.
 
+use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::pin;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -55,6 +56,15 @@ impl Listen {
         match self {
             Self::Tcp(address) => address.ip().to_canonical().is_loopback(),
             Self::Unix(_) => true,
+        }
+    }
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
 }
@@ -112,7 +122,7 @@ impl Server {
             }
             Listen::Unix(path) => {
                 let (listener, file) = socket_file::bind(path).await?;
-                let address = format!("unix:{}", Path::display(path));
+                let address = listen.to_string();
                 Ok(Self {
                     _file: Some(file),
                     listener: Listener::Unix(listener),

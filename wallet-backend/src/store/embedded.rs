@@ -415,8 +415,9 @@ fn look_up(
 
 /// Damage in an old part of the log: an operator must know, the caller learns that nothing can be said.
 fn failed_read(error: &OpenError) -> LedgerError {
-    tracing::error!(%error, "the log cannot be read");
-    unavailable(&error.to_string())
+    let error = error.whole();
+    tracing::error!(error, "the log cannot be read");
+    unavailable(&error)
 }
 
 /// Runs what reads files off the caller's runtime, if it is on one.

@@ -12,7 +12,7 @@ pub enum OpenError {
     #[error("the data directory is in use by another process")]
     InUse,
     /// The file system failed.
-    #[error("cannot {doing}: {source}")]
+    #[error("cannot {doing}")]
     Io {
         doing: String,
         #[source]
@@ -62,6 +62,14 @@ impl Damage {
 }
 
 impl OpenError {
+    /// In one line with its source, for logs and answers that keep no error.
+    pub(super) fn whole(&self) -> String {
+        match self {
+            Self::Io { source, .. } => format!("{self}: {source}"),
+            Self::InUse | Self::Version { .. } | Self::Damaged(_) => self.to_string(),
+        }
+    }
+
     /// Names what was being done when the file system failed.
     pub(super) fn io(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let doing = doing.into();

@@ -334,7 +334,7 @@ impl State {
         }
         records
             .read(position)
-            .map_err(|error| unavailable(&error.to_string()))
+            .map_err(|error| unavailable(&error.whole()))
     }
 
     /// Files an answer behind the newest batch; gives it back if that is durable already.
