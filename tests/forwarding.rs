@@ -282,3 +282,56 @@ async fn a_client_that_sends_no_head_is_let_go() {
     dribbling.closed().await;
     assert!(upstream.seen().is_empty());
 }
+
+/// Whatever another server could read differently is refused, and its connection with it.
+#[tokio::test]
+async fn a_head_that_can_be_read_two_ways_is_400_and_never_forwarded() {
+    let upstream = Upstream::start(|_| Reply::status(200, "")).await;
+    let proxy = in_front_of(&upstream);
+    for fields in [
+        "",
+        "Host: a\nHost: b",
+        "Host: a b",
+        "Host: user@a",
+        "Host: a\nTransfer-Encoding: gzip, chunked",
+        "Host: a\nTransfer-Encoding: chunked\nTransfer-Encoding: chunked",
+        "Host: a\nTransfer-Encoding: chunked, identity",
+        "Host: a\nContent-Length: 5\nContent-Length: 6",
+        "Host: a\nContent-Length: +5",
+        "Host: a\nContent-Length : 5",
+        "Host: a\nX: b\n c",
+    ] {
+        let request = format!("POST /a HTTP/1.1\n{fields}\n\n0\r\n\r\n").replace("\n\n\n", "\n\n");
+        let answer = Client::once(proxy.address(), &request).await;
+        assert_eq!(answer.status, 400, "{fields}");
+        assert_eq!(answer.header("connection"), Some("close"), "{fields}");
+    }
+    assert!(upstream.seen().is_empty());
+}
+
+#[tokio::test]
+async fn an_answer_whose_end_is_uncertain_is_502() {
+    for framing in [
+        "Transfer-Encoding: gzip, chunked",
+        "Content-Length: 3\nTransfer-Encoding: chunked",
+        "Content-Length: 3\nContent-Length: 5",
+    ] {
+        let answer = format!("HTTP/1.1 200 OK\n{framing}\n\n5\r\nabcde\r\n0\r\n\r\n");
+        let upstream = Upstream::start(move |_| Reply::Answer(answer.clone())).await;
+        let proxy = in_front_of(&upstream);
+        let answer = Client::once(proxy.address(), "GET /a HTTP/1.1\nHost: h\n\n").await;
+        assert_eq!(answer.status, 502, "{framing}");
+        assert_eq!(answer.json()["code"], "upstream_reset", "{framing}");
+    }
+}
+
+#[tokio::test]
+async fn an_old_upstream_does_not_make_the_sidecar_old() {
+    let upstream = Upstream::start(|_| Reply::AnswerAndClose("HTTP/1.0 200 OK\n\nabcde".to_owned())).await;
+    let proxy = in_front_of(&upstream);
+    let mut client = Client::connect(proxy.address()).await;
+    for _ in 0..2 {
+        client.send("GET /a HTTP/1.1\nHost: h\n\n").await;
+        assert_eq!(client.answer().await.text(), "abcde");
+    }
+}

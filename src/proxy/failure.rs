@@ -35,8 +35,8 @@ pub enum UpstreamError {
     /// The request was never sent.
     #[error("the upstream cannot be reached: {0}")]
     Unreachable(String),
-    /// The connection broke after the request had been sent, at least in part.
-    #[error("the upstream closed the connection before it answered")]
+    /// The connection broke after the request had been sent, at least in part, or what came back is no answer.
+    #[error("the upstream broke off before it answered")]
     Reset,
     /// The answer did not come within the resource's timeout.
     #[error("the upstream did not answer in time")]
@@ -44,6 +44,9 @@ pub enum UpstreamError {
     /// The client's own body broke off on its way to the upstream.
     #[error("the request body broke off")]
     ClientBody,
+    /// The client was still sending its body when the resource's timeout was over.
+    #[error("the request body did not arrive in time")]
+    ClientLate,
 }
 
 /// Why there is no answer from the wallet.

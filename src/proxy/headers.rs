@@ -7,7 +7,7 @@ use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, HOST, SET_COOKIE,
     TRANSFER_ENCODING, VIA,
 };
-use http::uri::PathAndQuery;
+use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Uri};
 
 const VIA_SLUICE: HeaderValue = HeaderValue::from_static("1.1 sluice");
@@ -72,6 +72,46 @@ fn named_fields(value: &HeaderValue) -> impl Iterator<Item = HeaderName> {
         .filter(|name| !END_TO_END.contains(name))
 }
 
+/// Whether a request's head means the same to every server; if not, why.
+///
+/// hyper decides where a body ends and refuses lengths that contradict each other. It undoes `chunked` alone, so any
+/// other coding would be lost here; and it leaves Host to its caller (RFC 9112 section 3.2).
+pub(super) fn check<B>(request: &Request<B>) -> Result<(), &'static str> {
+    let headers = request.headers();
+    if !is_plainly_framed(headers) {
+        return Err("the only transfer coding that is understood is chunked, once");
+    }
+    let mut hosts = headers.get_all(HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (None, _) if request.version() >= http::Version::HTTP_11 => Err("Host is missing"),
+        (Some(_), Some(_)) => Err("Host is there twice"),
+        (Some(host), None) if !is_host(host) => Err("Host is no host"),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a message's transfer coding is `chunked` alone, or none.
+pub(super) fn is_plainly_framed(headers: &HeaderMap) -> bool {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    match (codings.next(), codings.next()) {
+        (None, _) => true,
+        (Some(only), None) => only.as_bytes().eq_ignore_ascii_case(b"chunked"),
+        (Some(_), Some(_)) => false,
+    }
+}
+
+/// Whether an answer's body ends at one place only.
+pub(super) fn is_framed_once(headers: &HeaderMap) -> bool {
+    is_plainly_framed(headers)
+        && !(headers.contains_key(TRANSFER_ENCODING) && headers.contains_key(CONTENT_LENGTH))
+}
+
+/// `host` or `host:port`, or nothing for a target that has none.
+fn is_host(value: &HeaderValue) -> bool {
+    let bytes = value.as_bytes();
+    bytes.is_empty() || Authority::try_from(bytes).is_ok_and(|host| !host.as_str().contains('@'))
+}
+
 /// Makes a client's request the sidecar's own: origin form, hop-by-hop fields gone, forwarding fields set.
 ///
 /// X-Forwarded-For is what the connection says, never what the client says: no proxy in front is trusted.
@@ -110,15 +150,6 @@ pub(super) fn to_upstream<B>(
             .entry(AUTHORIZATION)
             .or_insert_with(|| authorization.clone());
     }
-}
-
-/// Makes the wallet's answer the sidecar's own. Status, length and everything end to end stay.
-pub(super) fn to_client(headers: &mut HeaderMap) {
-    if headers.contains_key(TRANSFER_ENCODING) {
-        // Framed by Transfer-Encoding: a length beside it would lie about the bytes that follow.
-        headers.remove(CONTENT_LENGTH);
-    }
-    strip_hop_by_hop(headers);
 }
 
 #[cfg(test)]

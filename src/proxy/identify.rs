@@ -17,10 +17,10 @@ use http_body_util::BodyExt;
 use tower::Service;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::Proxy;
 use super::body::RequestBody;
 use super::failure::{Answered, Failure, Refusal, Target, UpstreamError, Verdict};
 use super::upstream::Routed;
+use super::{Proxy, headers};
 use crate::admission::Call;
 use crate::admission::layer::{AdmissionError, Identified};
 use crate::lifecycle::Phase;
@@ -147,6 +147,7 @@ impl<S: Admitting> Identify<S> {
         if request.method() == Method::CONNECT {
             return Err(Refusal::BadRequest("tunnels are not served".to_owned()));
         }
+        headers::check(request).map_err(|reason| Refusal::BadRequest(reason.to_owned()))?;
         let path = normalised(request)?;
         let matched = rules.router.find(request.method(), &path).and_then(|found| {
             let resource = Arc::clone(rules.resources.get(found.resource)?);

@@ -15,12 +15,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
+use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use tower::Service;
 
 use super::body::{Body, RequestBody};
-use super::failure::{Failure, Target, Verdict};
+use super::failure::{Failure, Refusal, Target, UpstreamError, Verdict};
 use crate::rules::{Answer, OnBlock, ResourceRules, RuleId};
 use crate::telemetry::metrics::OwnRefusal;
 
@@ -148,12 +148,18 @@ fn respond(failure: &Failure, resource: Option<&ResourceRules>) -> Response<Body
     let problem = Problem::of(failure, resource);
     let replaced = resource.and_then(|resource| match failure {
         Failure::Refused(_) => on_block(&resource.on_block, problem.code),
+        // The client's own doing: nothing behind the sidecar failed.
+        Failure::Upstream(UpstreamError::ClientBody | UpstreamError::ClientLate) => None,
         Failure::Upstream(_) => resource.fallback.as_ref(),
     });
     let mut response = body(&problem, replaced);
     let headers = response.headers_mut();
     if let Failure::Refused(_) = failure {
         headers.insert(X_SLUICE_BLOCK, HeaderValue::from_static(problem.code));
+    }
+    if let Failure::Refused(Refusal::BadRequest(_)) = failure {
+        // What else came on the connection may be meant in another way too.
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }
     add_retry_after(headers, &problem);
     if let Ok(value) = HeaderValue::try_from(problem.proxy_status()) {

@@ -121,6 +121,7 @@ fn request(method: Method, path: &str, body: &'static str) -> Request<RequestBod
     Request::builder()
         .method(method)
         .uri(path)
+        .header("host", "wallet")
         .body(RequestBody::whole(Bytes::from_static(body.as_bytes())))
         .unwrap()
 }

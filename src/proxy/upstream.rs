@@ -126,15 +126,20 @@ async fn forward(
         let idle = link.was_idle();
         let mut in_flight = InFlight::new(link.send(request), held);
         let Ok((sent, back)) = timeout_at(deadline, &mut in_flight).await else {
-            in_flight.late();
-            // Dropped here: a read is cancelled, a write goes on with its permit.
-            return Err(UpstreamError::Timeout);
+            // Dropped here: a write that was sent goes on with its permit, everything else is cancelled.
+            return Err(if in_flight.late() {
+                UpstreamError::Timeout
+            } else {
+                UpstreamError::ClientLate
+            });
         };
         held = back;
         match sent {
             Sent::Answer(response, lease) => {
                 let (mut parts, source) = response.into_parts();
-                headers::to_client(&mut parts.headers);
+                headers::strip_hop_by_hop(&mut parts.headers);
+                // The version is each hop's own; hyper lowers it again for an old client.
+                parts.version = http::Version::HTTP_11;
                 held.head(parts.status);
                 let body = Body::streamed(Streamed::new(source, lease, held))
                     .or_hollow(parts.status, &parts.headers);

@@ -65,7 +65,7 @@ impl<'a> Problem<'a> {
                     UpstreamError::Unreachable(_) => "connection_refused",
                     UpstreamError::Reset => "connection_terminated",
                     UpstreamError::Timeout => "http_response_timeout",
-                    UpstreamError::ClientBody => "http_request_error",
+                    UpstreamError::ClientBody | UpstreamError::ClientLate => "http_request_error",
                 },
             },
         }
@@ -205,7 +205,7 @@ const fn upstream_status(error: &UpstreamError) -> StatusCode {
     match error {
         UpstreamError::Unreachable(_) | UpstreamError::Reset => StatusCode::BAD_GATEWAY,
         UpstreamError::Timeout => StatusCode::GATEWAY_TIMEOUT,
-        UpstreamError::ClientBody => StatusCode::BAD_REQUEST,
+        UpstreamError::ClientBody | UpstreamError::ClientLate => StatusCode::BAD_REQUEST,
     }
 }
 
@@ -214,7 +214,7 @@ pub(super) const fn upstream_code(error: &UpstreamError) -> &'static str {
         UpstreamError::Unreachable(_) => "upstream_unreachable",
         UpstreamError::Reset => "upstream_reset",
         UpstreamError::Timeout => "upstream_timeout",
-        UpstreamError::ClientBody => "bad_request",
+        UpstreamError::ClientBody | UpstreamError::ClientLate => "bad_request",
     }
 }
 
@@ -222,12 +222,12 @@ fn upstream_detail(error: &UpstreamError) -> Cow<'static, str> {
     match error {
         UpstreamError::Unreachable(_) => "the upstream cannot be reached; nothing was sent, so it is safe to retry".into(),
         UpstreamError::Reset => {
-            "the upstream closed the connection before it answered; the outcome is unknown: retry with the same request_id"
+            "the upstream broke off, or what it sent is no answer; the outcome is unknown: retry with the same request_id"
                 .into()
         }
         UpstreamError::Timeout => {
             "the upstream did not answer in time; the outcome is unknown: retry with the same request_id".into()
         }
-        UpstreamError::ClientBody => "the request body broke off".into(),
+        UpstreamError::ClientBody | UpstreamError::ClientLate => error.to_string().into(),
     }
 }

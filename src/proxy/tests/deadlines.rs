@@ -65,12 +65,14 @@ async fn a_client_that_does_not_read_frees_its_permit_at_the_deadline_and_the_up
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_upload_is_not_held_against_the_upstream() {
+async fn a_slow_upload_is_not_held_against_the_upstream_and_frees_its_place_at_the_deadline() {
     let wallet = Router::new().fallback(|body: Bytes| async move { body });
     let bench = Bench::new(ONE_AT_A_TIME, wallet);
     let never = futures_util::stream::pending::<Result<Bytes, std::io::Error>>();
     let body = RequestBody::local(axum::body::Body::from_stream(never));
     let response = bench.call(debit().map(|_| body)).await;
-    assert_eq!(response.status(), StatusCode::GATEWAY_TIMEOUT);
+    assert_eq!(response.status(), StatusCode::BAD_REQUEST);
+    assert_eq!(json(response).await["code"], "bad_request");
     assert_eq!(bench.snapshot("debit").exceptions, 0);
+    assert_eq!(bench.in_flight("debit"), 0);
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use futures_util::future::BoxFuture;
-use http::{HeaderValue, Request};
+use http::{HeaderValue, Request, Response};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -17,8 +17,8 @@ use super::pool::Lease;
 use super::streamed::Source;
 use super::{host_value, never};
 use crate::config::UpstreamAddress;
-use crate::proxy::Worker;
 use crate::proxy::body::RequestBody;
+use crate::proxy::{Worker, headers};
 use crate::tasks::Tasks;
 
 /// Where requests go.
@@ -105,6 +105,11 @@ where
     Ok(sender)
 }
 
+/// Whether what came is a whole answer that every reader would end at the same byte.
+fn is_final<B>(response: &Response<B>) -> bool {
+    !response.status().is_informational() && headers::is_framed_once(response.headers())
+}
+
 /// A way to send one request.
 pub(super) enum Link {
     Connection { lease: Lease, idle: bool },
@@ -136,7 +141,7 @@ impl Link {
         match self {
             Self::Connection { mut lease, .. } => Box::pin(async move {
                 match lease.send(request).await {
-                    Ok(response) if response.status().is_informational() => Sent::Failed,
+                    Ok(response) if !is_final(&response) => Sent::Failed,
                     Ok(response) => Sent::Answer(response.map(Source::Connection), Some(lease)),
                     Err(mut error) => error.take_message().map_or(Sent::Failed, Sent::Unsent),
                 }

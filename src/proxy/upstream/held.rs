@@ -18,7 +18,7 @@ pub(in crate::proxy) struct Held {
     pub(super) resource: Option<Arc<ResourceRules>>,
     /// How far the client is with its body; `None` if all of it was here.
     pub(super) upload: Option<Arc<Upload>>,
-    /// Whether the request may move money, and is therefore finished even if nobody waits for it.
+    /// Whether the request may move money.
     pub(super) write: bool,
     /// When the client gets no more of the answer.
     pub(super) deadline: Instant,
@@ -54,10 +54,21 @@ impl Held {
         fault
     }
 
-    /// The deadline has passed. Not the upstream's fault while the client is still sending.
-    pub(super) fn late(&mut self) {
-        let sending = self.upload.as_ref().is_some_and(|upload| upload.is_sending());
-        self.report(if sending { Outcome::Gone } else { Outcome::Failure });
+    /// The deadline has passed. Not the upstream's fault while the client is still sending; whether it was.
+    pub(super) fn late(&mut self) -> bool {
+        let fault = !self.is_sending();
+        self.report(if fault { Outcome::Failure } else { Outcome::Gone });
+        fault
+    }
+
+    /// Whether the exchange is finished even if nobody waits for it: a write that the upstream may have the whole of.
+    /// Half a write moves nothing, and finishing it would let a client that sends slowly keep its place.
+    pub(super) fn goes_on(&self) -> bool {
+        self.write && !self.is_sending()
+    }
+
+    fn is_sending(&self) -> bool {
+        self.upload.as_ref().is_some_and(|upload| upload.is_sending())
     }
 
     /// The answer has ended well.

@@ -2,7 +2,7 @@
 //!
 //! [`InFlight`] is polled in place, so the common path spawns nothing. Only if it is dropped before it is done, because
 //! the client left or the deadline passed, does it move: a read's exchange is dropped, which closes the connection; a
-//! write's goes on in the background and keeps its permit until the upstream has ended or `abandonAfter`.
+//! write's, once the client has sent all of it, goes on in the background and keeps its permit until the upstream has ended or `abandonAfter`.
 
 use std::fmt;
 use std::future::Future;
@@ -49,11 +49,9 @@ impl InFlight {
         }
     }
 
-    /// The deadline has passed while the exchange goes on.
-    pub(super) fn late(&mut self) {
-        if let Some((_, held)) = &mut self.parts {
-            held.late();
-        }
+    /// The deadline has passed while the exchange goes on. Whether that is the upstream's fault.
+    pub(super) fn late(&mut self) -> bool {
+        self.parts.as_mut().is_none_or(|(_, held)| held.late())
     }
 }
 
@@ -77,7 +75,7 @@ impl Future for InFlight {
 impl Drop for InFlight {
     fn drop(&mut self) {
         if let Some((exchange, held)) = self.parts.take()
-            && held.write
+            && held.goes_on()
         {
             let exchanges = held.worker.proxy().exchanges.clone();
             exchanges.try_spawn("write without a client", finish(exchange, held));

@@ -160,9 +160,11 @@ impl Streamed {
     /// did. A write's rest is drained in the background.
     fn expire(mut self, waiting: bool) {
         if let Some(parts) = &mut self.parts {
-            parts
-                .held
-                .report(if waiting { Outcome::Failure } else { Outcome::Gone });
+            if waiting {
+                parts.held.late();
+            } else {
+                parts.held.report(Outcome::Gone);
+            }
         }
     }
 }
@@ -170,7 +172,7 @@ impl Streamed {
 impl Drop for Streamed {
     fn drop(&mut self) {
         if let Some(parts) = self.parts.take()
-            && parts.held.write
+            && parts.held.goes_on()
         {
             let exchanges = parts.held.worker.proxy().exchanges.clone();
             exchanges.try_spawn("answer without a client", parts.drain());
