@@ -32,11 +32,9 @@ fn main() -> ExitCode {
 fn serve(args: RunArgs) -> anyhow::Result<ExitCode> {
     telemetry::init_log();
     let config = Config::load(args)?;
-    block_on(async move {
-        // A closed stdout is no reason to stop serving.
-        run::run(config, |line| drop(print(line))).await?;
-        Ok(())
-    })
+    // A closed stdout is no reason to stop serving.
+    run::run(config, |line| drop(print(line)))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<ExitCode> {

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use wallet_backend::Wallet;
 use wallet_backend::combiner::Limits;
@@ -32,7 +33,7 @@ use crate::telemetry::access::{AccessLog, Writer};
 pub enum StartError {
     #[error("the rules cannot be used; mend them (`sluice check` lists what is wrong):\n{}", lines(.0))]
     Rules(Vec<RuleError>),
-    #[error("cannot listen on {address} ({flag}): {source}{}", hint(.source))]
+    #[error("cannot listen on {address} ({flag}){}", hint(.source))]
     Listen {
         address: SocketAddr,
         flag: &'static str,
@@ -46,8 +47,10 @@ pub enum StartError {
     },
     #[error("the bundled wallet cannot start")]
     Wallet(#[source] io::Error),
-    #[error("the access log cannot be opened: {0}")]
+    #[error("the access log cannot be opened (--access-log)")]
     AccessLog(#[source] io::Error),
+    #[error("the runtime cannot start")]
+    Runtime(#[source] io::Error),
     #[error("signals cannot be received")]
     Signals(#[source] io::Error),
 }
@@ -62,7 +65,7 @@ fn lines(errors: &[RuleError]) -> String {
 
 fn hint(error: &io::Error) -> &'static str {
     if error.kind() == io::ErrorKind::AddrInUse {
-        "; stop what listens there, or choose another address (port 0 takes a free one)"
+        "; stop what listens there, or choose another port (port 0 takes a free one)"
     } else {
         ""
     }
@@ -83,14 +86,31 @@ struct Running {
 ///
 /// # Errors
 /// What keeps it from starting. Once it serves, it ends well.
-pub async fn run(config: Config, mut say: impl FnMut(&str)) -> Result<(), StartError> {
-    let mut signals = Signals::new().map_err(StartError::Signals)?;
+///
+/// # Panics
+/// Inside a runtime: it has its own.
+pub fn run(config: Config, mut say: impl FnMut(&str)) -> Result<(), StartError> {
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(StartError::Runtime)?;
     let options = DrainOptions {
         accept_grace: config.accept_grace,
         drain_timeout: config.drain_timeout,
     };
-    let running = start(config)?;
+    let (signals, running) = {
+        // Entered only, not blocked on: opening the books takes its time, and whatever has a runtime of its own can
+        // be dropped here when a later part does not start.
+        let _inside = runtime.enter();
+        (Signals::new().map_err(StartError::Signals)?, start(config)?)
+    };
     announce(&running, &mut say);
+    runtime.block_on(leave(running, signals, options));
+    Ok(())
+}
+
+/// Waits for the signal to leave, and leaves in order.
+async fn leave(running: Running, mut signals: Signals, options: DrainOptions) {
     signals.leave(|| running.watcher.reload_now()).await;
     tracing::info!("leaving: not ready any more, finishing what is in flight");
     let left = drain(&running.proxy, options, signals.again()).await;
@@ -98,7 +118,6 @@ pub async fn run(config: Config, mut say: impl FnMut(&str)) -> Result<(), StartE
         tracing::warn!(left, "stopped hard: connections and exchanges were dropped");
     }
     stop(running).await;
-    Ok(())
 }
 
 fn start(config: Config) -> Result<Running, StartError> {
@@ -132,6 +151,12 @@ fn start(config: Config) -> Result<Running, StartError> {
         authorization: config.upstream_authorization.clone(),
         exchanges: Tasks::new(),
     });
+    // Before the admin listener, so that nobody hears `ready` while connections are still refused.
+    let server = Server::start(&server_options(&config), &proxy).map_err(|source| StartError::Listen {
+        address: config.listen,
+        flag: "--listen",
+        source,
+    })?;
     let admin = Admin::start(&proxy, config.admin, config.status, config.admin_tokens.clone()).map_err(
         |(address, source)| {
             let flag = if address == config.admin {
@@ -146,11 +171,6 @@ fn start(config: Config) -> Result<Running, StartError> {
             }
         },
     )?;
-    let server = Server::start(&server_options(&config), &proxy).map_err(|source| StartError::Listen {
-        address: config.listen,
-        flag: "--listen",
-        source,
-    })?;
     Ok(Running {
         proxy,
         server,

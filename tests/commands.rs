@@ -68,32 +68,43 @@ async fn healthcheck_tells_a_ready_sidecar_from_none() {
     assert!(String::from_utf8_lossy(&none.stderr).contains("sluice run"));
 }
 
+/// The admin address is where a second sidecar on one machine fails first: both have the same default.
 #[tokio::test]
-async fn a_port_that_is_taken_is_named_with_a_way_out() {
+async fn a_port_that_is_taken_is_named_once_with_a_way_out() {
     let proxy = Proxy::start(&Options {
         upstream: "http://127.0.0.1:1".to_owned(),
         rules: RULES,
         flags: &[],
     });
     let rules = proxy.rule_file("");
-    let output = ran(&[
-        "run",
-        "--listen",
-        proxy.address(),
-        "--admin",
-        "127.0.0.1:0",
-        "--upstream",
-        "http://127.0.0.1:1",
-        "--rules",
-        rules.to_str().unwrap(),
-    ])
-    .await;
-    assert_eq!(output.status.code(), Some(1));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        said.contains(proxy.address()) && said.contains("--listen"),
-        "{said}"
-    );
+    let free = "127.0.0.1:0";
+    for (flag, taken, listen, admin) in [
+        ("--listen", proxy.address(), proxy.address(), free),
+        ("--admin", proxy.admin_address(), free, proxy.admin_address()),
+    ] {
+        let output = ran(&[
+            "run",
+            "--listen",
+            listen,
+            "--admin",
+            admin,
+            "--upstream",
+            "http://127.0.0.1:1",
+            "--rules",
+            rules.to_str().unwrap(),
+            "--data",
+            rules.join("data").to_str().unwrap(),
+        ])
+        .await;
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(
+            said.contains(&format!("cannot listen on {taken} ({flag})")),
+            "{said}"
+        );
+        assert_eq!(said.matches("in use").count(), 1, "{said}");
+        assert!(said.contains("port 0"), "{said}");
+    }
 }
 
 #[tokio::test]
