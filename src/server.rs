@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 
 mod accept;
 mod connection;
+mod descriptors;
 pub mod drain;
 
 use crate::lifecycle::{Lifecycle, Phase};
@@ -31,6 +32,7 @@ pub struct ServerOptions {
     pub listen: SocketAddr,
     /// At least 1.
     pub workers: usize,
+    /// Fewer if the process may not open enough files.
     pub max_connections: usize,
     pub header_timeout: Duration,
     pub half_close: bool,
@@ -66,7 +68,7 @@ impl Server {
             workers.push(deal);
         }
         let lifecycle = proxy.lifecycle.clone();
-        let max_connections = options.max_connections;
+        let max_connections = descriptors::connections_within(options.max_connections, options.workers);
         threads.push(thread("accept".to_owned(), move |runtime| {
             runtime.block_on(accept::deal(listener, workers, max_connections, lifecycle));
         })?);
