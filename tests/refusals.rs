@@ -184,3 +184,24 @@ async fn a_refused_upload_that_is_already_on_its_way_sees_its_refusal() {
         assert_eq!(client.answer().await.status, 429);
     }
 }
+
+#[tokio::test]
+async fn a_request_without_its_account_is_counted_apart_from_those_beyond_the_limit() {
+    let (_upstream, proxy) = started().await;
+    let request = "POST /moved HTTP/1.1\nHost: h\nContent-Length: 2\n\n{}";
+    let answer = Client::once(proxy.address(), request).await;
+    assert_eq!(
+        (answer.status, answer.json()["code"].as_str()),
+        (400, Some("missing_param"))
+    );
+    let metrics = proxy.metrics().await;
+    let series = |kind: &str| {
+        format!(
+            "sluice_blocked_total{{resource=\"moved\",type=\"{kind}\",rule=\"hot-moved\",mode=\"enforce\"}}"
+        )
+    };
+    for (kind, count) in [("missing_param", 1), ("param_flow", 0)] {
+        let expected = format!("{} {count}\n", series(kind));
+        assert!(metrics.contains(&expected), "{expected} is not in\n{metrics}");
+    }
+}

@@ -36,8 +36,10 @@ pub struct RuleSnapshot {
     pub id: RuleId,
     pub kind: BlockKind,
     pub mode: Mode,
-    /// Requests it refused as the first, or, in shadow mode, would have refused.
+    /// Requests it refused as the first, or, in shadow mode, would have refused, by its limit.
     pub blocked: u64,
+    /// The same, because the parameter it reads was not there.
+    pub lacking: u64,
     /// Requests without the rule's parameter to which it therefore did not apply (`onMissingParam: pass`).
     pub missing: u64,
     /// Values tracked one by one. 0 for rules without a value.
@@ -111,6 +113,7 @@ pub(super) fn take(
                 kind: BlockKind::ParamFlow,
                 mode: head.mode,
                 blocked: slot.blocked,
+                lacking: slot.lacking,
                 missing: slot.state.missing(),
                 keys: slot.state.tracked(),
                 overflow: slot.state.overflowed(),
@@ -138,6 +141,7 @@ fn plain<R: Check>(slots: &mut Slots<R::State>, rules: &[R]) -> Vec<RuleSnapshot
         kind: R::KIND,
         mode: head.mode,
         blocked: slot.blocked,
+        lacking: slot.lacking,
         missing: 0,
         keys: 0,
         overflow: 0,

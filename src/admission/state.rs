@@ -48,8 +48,10 @@ pub(super) struct Slot<S> {
     /// Unlike the id, never used again: what a permit knows the slot by.
     serial: u64,
     pub(super) state: S,
-    /// Requests that this rule was the first to refuse, or would have refused.
+    /// Requests that this rule was the first to refuse, or would have refused, by its limit.
     pub(super) blocked: u64,
+    /// The same, because the parameter it reads was not there.
+    pub(super) lacking: u64,
     /// Since when no installed rule has the id.
     parked: Option<Tick>,
 }
@@ -154,13 +156,14 @@ impl State {
                 .into_iter()
                 .for_each(|blocks| *blocks += 1);
         }
-        let blocked = match first.kind {
-            BlockKind::Degrade => self.degrade.blocked(first.slot),
-            BlockKind::ParamFlow | BlockKind::MissingParam => self.param_flow.blocked(first.slot),
-            BlockKind::Flow => self.flow.blocked(first.slot),
-            BlockKind::Isolation => self.isolation.blocked(first.slot),
-        };
-        *blocked += 1;
+        match first.kind {
+            BlockKind::Degrade => self.degrade.at(first.slot).count(first.kind),
+            BlockKind::ParamFlow | BlockKind::MissingParam => {
+                self.param_flow.at(first.slot).count(first.kind)
+            }
+            BlockKind::Flow => self.flow.at(first.slot).count(first.kind),
+            BlockKind::Isolation => self.isolation.at(first.slot).count(first.kind),
+        }
     }
 }
 
@@ -234,6 +237,7 @@ impl<S> Slots<S> {
             serial: *born,
             state: rule.fresh(),
             blocked: 0,
+            lacking: 0,
             parked: Some(now),
         });
         self.0.len() - 1
@@ -309,7 +313,7 @@ impl<S> Slots<S> {
             let slot = self.at(slot);
             match rule.evaluate(&mut slot.state, facts, now) {
                 Ok(()) => slot.take(rule, facts, now, holds),
-                Err(_) => slot.blocked += 1,
+                Err(refusal) => slot.count(refusal.kind),
             }
         }
     }
@@ -334,10 +338,6 @@ impl<S> Slots<S> {
         })
     }
 
-    fn blocked(&mut self, slot: usize) -> &mut u64 {
-        &mut self.at(slot).blocked
-    }
-
     fn at(&mut self, slot: usize) -> &mut Slot<S> {
         self.0
             .get_mut(slot)
@@ -346,6 +346,16 @@ impl<S> Slots<S> {
 }
 
 impl<S> Slot<S> {
+    /// Counts a refusal of this rule.
+    fn count(&mut self, kind: BlockKind) {
+        match kind {
+            BlockKind::MissingParam => self.lacking += 1,
+            BlockKind::Degrade | BlockKind::ParamFlow | BlockKind::Flow | BlockKind::Isolation => {
+                self.blocked += 1
+            }
+        }
+    }
+
     fn take<R: Check<State = S>>(&mut self, rule: &R, facts: &Facts<'_>, now: Tick, holds: &mut Holds) {
         if let Some(hold) = rule.take(&mut self.state, facts, now) {
             holds.push((self.serial, hold));

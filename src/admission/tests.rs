@@ -262,6 +262,8 @@ fn a_missing_parameter_is_refused_where_an_enforced_rule_reads_it() {
         (BlockKind::MissingParam, Some(ParamName::new("accountId")))
     );
     assert!(refused(bed.admit_value(many(&[]), ms(0))).kind == BlockKind::MissingParam);
+    let rule = &bed.admission.snapshot(ms(0))[0].rules[0];
+    assert_eq!((rule.lacking, rule.blocked), (2, 0));
 }
 
 #[test]

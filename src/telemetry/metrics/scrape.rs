@@ -172,15 +172,19 @@ impl Asked {
             ]
         };
         let by_rule = resources.iter().flat_map(|each| {
-            each.rules.iter().map(move |rule| {
+            each.rules.iter().flat_map(move |rule| {
                 let mode = match rule.mode {
                     Mode::Enforce => "enforce",
                     Mode::Shadow => "shadow",
                 };
-                (
-                    labels(each.resource.as_str(), rule.kind.name(), rule.id.as_str(), mode),
-                    rule.blocked,
-                )
+                let series = move |kind: BlockKind, count| {
+                    (
+                        labels(each.resource.as_str(), kind.name(), rule.id.as_str(), mode),
+                        count,
+                    )
+                };
+                let lacking = (rule.lacking > 0).then(|| series(BlockKind::MissingParam, rule.lacking));
+                std::iter::once(series(rule.kind, rule.blocked)).chain(lacking)
             })
         });
         let meters = self.telemetry.metrics.all();
