@@ -4,6 +4,9 @@
 #   docker build -t sluice .
 #   docker run --rm -p 127.0.0.1:8080:8080 -v sluice-data:/data sluice
 #
+# It listens on every interface of its container, and whoever reaches that can move money. Publish the port on loopback
+# as above, or mount a file of bearer tokens and name it in SLUICE_WALLET_TOKEN_FILE.
+#
 # A mirror or a local image can stand in for either base:
 #   docker build --build-arg BUILD_IMAGE=… --build-arg RUNTIME_IMAGE=… .
 # RUNTIME_IMAGE needs glibc and libgcc of at least BUILD_IMAGE's age, and CA roots.

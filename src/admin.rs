@@ -223,7 +223,9 @@ async fn authorize(State(tokens): State<Arc<Tokens>>, request: Request, next: Ne
         .headers()
         .get(header::AUTHORIZATION)
         .and_then(|value| value.to_str().ok())
-        .and_then(|value| value.strip_prefix("Bearer "));
+        .and_then(|value| value.split_once(' '))
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("Bearer"))
+        .map(|(_, token)| token.trim());
     if token.is_some_and(|token| tokens.contain(token)) {
         next.run(request).await
     } else {

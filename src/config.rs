@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use http::HeaderValue;
+use wallet_backend::http::auth::Tokens as WalletTokens;
 
 mod file;
 mod value;
@@ -71,6 +72,14 @@ pub struct RunArgs {
     /// File with the bearer token that is added where a request carries no Authorization
     #[arg(long, value_name = "FILE", env = "SLUICE_UPSTREAM_TOKEN_FILE")]
     pub upstream_token_file: Option<PathBuf>,
+    /// File of bearer tokens, one a line, that the bundled wallet asks for
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "SLUICE_WALLET_TOKEN_FILE",
+        conflicts_with = "upstream"
+    )]
+    pub wallet_token_file: Option<PathBuf>,
     /// How long connections are still accepted after SIGTERM [default: 5s]
     #[arg(long, value_name = "TIME", env = "SLUICE_ACCEPT_GRACE", value_parser = parse_duration)]
     pub accept_grace: Option<Duration>,
@@ -110,6 +119,8 @@ pub struct Config {
     pub admin_tokens: Option<Tokens>,
     /// The whole value of the Authorization field.
     pub upstream_authorization: Option<HeaderValue>,
+    /// Who may call the bundled wallet; `None`: whoever reaches the sidecar.
+    pub wallet_tokens: Option<WalletTokens>,
     pub accept_grace: Duration,
     pub drain_timeout: Duration,
     pub header_timeout: Duration,
@@ -145,6 +156,7 @@ impl Config {
                 .as_deref()
                 .map(authorization)
                 .transpose()?,
+            wallet_tokens: args.wallet_token_file.as_deref().map(wallet_tokens).transpose()?,
             accept_grace: args.accept_grace.unwrap_or(Duration::from_secs(5)),
             drain_timeout: args.drain_timeout.unwrap_or(Duration::from_secs(30)),
             header_timeout: args.header_timeout.unwrap_or(Duration::from_secs(10)),
@@ -157,12 +169,30 @@ impl Config {
         if !config.admin.ip().is_loopback() && config.admin_tokens.is_none() {
             return Err(ConfigError::AdminOffLoopback(config.admin));
         }
+        if config.upstream.is_some() && config.wallet_tokens.is_some() {
+            return Err(ConfigError::NoBundledWallet);
+        }
         Ok(config)
+    }
+
+    /// Whether other machines may be able to reach the bundled wallet without a token.
+    #[must_use]
+    pub fn opens_the_wallet(&self) -> bool {
+        self.upstream.is_none() && self.wallet_tokens.is_none() && !self.listen.ip().is_loopback()
     }
 }
 
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The bundled wallet reads its token file as `wallet-backend serve` does.
+fn wallet_tokens(path: &Path) -> Result<WalletTokens, ConfigError> {
+    let text = value::read_token_file(path)?;
+    WalletTokens::parse(&text).map_err(|source| ConfigError::WalletTokens {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 fn authorization(path: &Path) -> Result<HeaderValue, ConfigError> {
@@ -238,6 +268,36 @@ mod tests {
         let message = Config::load(args).unwrap_err().to_string();
         assert!(message.contains("sluice.yaml:2:"), "{message}");
         assert!(message.contains("admn"), "{message}");
+    }
+
+    #[test]
+    fn the_bundled_wallet_is_open_off_loopback_unless_it_has_tokens() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tokens");
+        std::fs::write(&path, "# rotated\nsecret\n").unwrap();
+        let off_loopback = RunArgs {
+            listen: Some("0.0.0.0:0".parse().unwrap()),
+            ..RunArgs::default()
+        };
+        let with_tokens = RunArgs {
+            wallet_token_file: Some(path),
+            ..off_loopback.clone()
+        };
+        let before_another = RunArgs {
+            upstream: Some(UpstreamAddress::Unix("/w.sock".into())),
+            ..off_loopback.clone()
+        };
+        let opens = |args| Config::load(args).unwrap().opens_the_wallet();
+        assert!(opens(off_loopback));
+        assert!(!opens(with_tokens.clone()));
+        assert!(!opens(before_another.clone()));
+        assert!(!opens(RunArgs::default()));
+        let both = RunArgs {
+            upstream: before_another.upstream,
+            ..with_tokens
+        };
+        let message = Config::load(both).unwrap_err().to_string();
+        assert!(message.contains("--wallet-token-file"), "{message}");
     }
 
     #[test]

@@ -121,6 +121,12 @@ async fn leave(running: Running, mut signals: Signals, options: DrainOptions) {
 }
 
 fn start(config: Config) -> Result<Running, StartError> {
+    if config.opens_the_wallet() {
+        tracing::warn!(
+            listen = %config.listen,
+            "WHOEVER REACHES THIS ADDRESS CAN MOVE MONEY: give --wallet-token-file, or let only trusted callers reach it"
+        );
+    }
     let clock = Clock::start();
     let (access, log_writer) =
         AccessLog::open(&config.access_log, config.access_log_sample).map_err(StartError::AccessLog)?;
@@ -138,7 +144,8 @@ fn start(config: Config) -> Result<Running, StartError> {
         Some(address) => (Destination::from(address), None),
         None => {
             let wallet = open_wallet(&config.data)?;
-            let routes = router(wallet.clone(), HttpOptions::default());
+            let tokens = config.wallet_tokens.clone().unwrap_or_default();
+            let routes = router(wallet.clone(), HttpOptions { tokens });
             (Destination::InProcess(routes), Some(wallet))
         }
     };

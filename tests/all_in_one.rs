@@ -106,3 +106,29 @@ async fn two_sidecars_do_not_share_one_set_of_books() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("--data") && said.contains("in use"), "{said}");
 }
+
+#[tokio::test]
+async fn a_bundled_wallet_with_tokens_asks_for_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokens = folder.path().join("tokens");
+    std::fs::write(&tokens, "# ours\nsecret\n").unwrap();
+    let proxy = Proxy::start(&Options {
+        rules: RULES,
+        flags: &["--wallet-token-file", tokens.to_str().unwrap()],
+        ..Options::default()
+    });
+    let open = || {
+        http()
+            .post(proxy.url("/v1/accounts"))
+            .header("content-type", "application/json")
+            .body(r#"{"account_id":"alice","currency":"EUR"}"#)
+    };
+    let refused = open().send().await.unwrap();
+    assert_eq!(refused.status().as_u16(), 401);
+    let opened = open()
+        .header("authorization", "Bearer secret")
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(opened.status().as_u16(), 201);
+}

@@ -24,6 +24,16 @@ pub enum ConfigError {
     NoToken(PathBuf),
     #[error("{}: a token must be visible ASCII", .0.display())]
     BadToken(PathBuf),
+    #[error("the token file {} is refused", path.display())]
+    WalletTokens {
+        path: PathBuf,
+        #[source]
+        source: wallet_backend::http::auth::TokenFileError,
+    },
+    #[error(
+        "--wallet-token-file is for the bundled wallet: the wallet behind --upstream has tokens of its own"
+    )]
+    NoBundledWallet,
 }
 
 /// Where the wallet listens.
@@ -68,19 +78,16 @@ impl fmt::Debug for Tokens {
 }
 
 impl Tokens {
-    /// Reads a token file; blank lines are skipped, space around a token is trimmed.
+    /// Reads a token file; blank lines and lines that begin with # are skipped, space around a token is trimmed.
     ///
     /// # Errors
     /// A file that cannot be read, holds no token, or one that could not stand in a header.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path).map_err(|source| ConfigError::TokenFile {
-            path: path.to_owned(),
-            source,
-        })?;
+        let text = read_token_file(path)?;
         let mut lines = text
             .lines()
             .map(str::trim)
-            .filter(|line| !line.is_empty())
+            .filter(|line| !line.is_empty() && !line.starts_with('#'))
             .map(str::to_owned);
         let first = lines
             .next()
@@ -114,6 +121,13 @@ impl Tokens {
     fn all(&self) -> impl Iterator<Item = &String> {
         std::iter::once(&self.first).chain(&self.rest)
     }
+}
+
+pub(super) fn read_token_file(path: &Path) -> Result<String, ConfigError> {
+    std::fs::read_to_string(path).map_err(|source| ConfigError::TokenFile {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 fn same(known: &[u8], given: &[u8]) -> bool {
@@ -223,8 +237,9 @@ mod tests {
     fn every_token_of_the_file_is_known_and_none_is_shown() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("tokens");
-        std::fs::write(&path, "one\n\n  two \n").unwrap();
+        std::fs::write(&path, "#old\none\n\n  two \n").unwrap();
         let tokens = Tokens::read(&path).unwrap();
+        assert!(!tokens.contain("#old"));
         assert!(tokens.contain("one") && tokens.contain("two"));
         assert!(!tokens.contain("on") && !tokens.contain(""));
         assert!(!format!("{tokens:?}").contains("one"));
