@@ -1,5 +1,6 @@
 //! Restarts: everything is there, again and again, and the disk does not fill with them.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,9 +9,9 @@ use wallet_backend::store::embedded::disk::{Disk, RealDisk};
 use wallet_backend::store::embedded::{Embedded, OpenError, Options, VerifyError, verify, verify_on};
 use wallet_backend::store::{Cursor, Store};
 
-use super::disk::FaultDisk;
+use super::disk::{FaultDisk, Op};
 use super::trial::{Workload, close_and_verify, open, picture, small};
-use crate::support::{credit, debit, journal, slotted, tidy};
+use crate::support::{credit, debit, journal, ordinary, slotted, tidy};
 
 #[test]
 fn a_second_process_is_kept_out_and_told_why() {
@@ -39,6 +40,47 @@ fn a_directory_without_a_store_cannot_be_verified() {
         0,
         "it leaves nothing behind"
     );
+}
+
+/// They were removed only after an opening that succeeded: killed again and again while opening, a process filled its
+/// disk with the beginnings of fresh segments, and then could not open for want of room.
+#[test]
+fn what_a_killed_opening_left_is_taken_away_before_room_is_looked_for() {
+    let disk = FaultDisk::default();
+    open(small(&disk)).open(ordinary("a"));
+    let left = "log/0000000099.seg";
+    disk.add(left, vec![0; 64 << 10]);
+    disk.fail(Op::Create, 0, ErrorKind::StorageFull, 1);
+    assert!(Embedded::open(small(&disk)).is_err());
+    assert!(!disk.files().contains(&left.to_owned()));
+    assert!(open(small(&disk)).view("a").is_some());
+}
+
+#[test]
+fn a_store_that_lost_its_log_is_refused_and_found_to_be_at_fault() {
+    let disk = FaultDisk::default();
+    let store = open(small(&disk));
+    Workload::new(23, 64).run(&store, 0);
+    store.close();
+    drop(store);
+    for file in disk.files().iter().filter(|file| file.starts_with("log/")) {
+        disk.delete(file);
+    }
+    let report = verify_on(&(Arc::new(disk.clone()) as Arc<dyn Disk>), |_, _| ()).unwrap();
+    assert!(report.to_string().contains("the log is missing"), "{report}");
+    let refused = Embedded::open(small(&disk));
+    assert!(matches!(refused, Err(OpenError::Damaged(_))), "{refused:?}");
+}
+
+#[test]
+fn a_file_that_is_no_segment_is_left_alone() {
+    let disk = FaultDisk::default();
+    open(small(&disk)).open(ordinary("a"));
+    for name in ["log/12.seg", "log/+000000012.seg", "log/notes.txt"] {
+        disk.add(name, b"mine".to_vec());
+    }
+    assert!(open(small(&disk)).view("a").is_some());
+    assert_eq!(disk.content("log/12.seg"), b"mine");
 }
 
 #[test]

@@ -42,8 +42,10 @@ impl Extent {
 pub(super) struct Layout {
     /// In the order of the log.
     pub(super) extents: Vec<Extent>,
-    /// Segments with nothing live in them.
+    /// Segments that were replaced.
     pub(super) dead: Vec<u64>,
+    /// Segments that never came into use.
+    pub(super) unused: Vec<u64>,
     /// The highest number that any file has.
     pub(super) highest: u64,
 }
@@ -82,7 +84,7 @@ impl Layout {
             let file = disk.open(&segment::name(number));
             let file = file.map_err(OpenError::io(format!("open {}", segment::name(number))))?;
             let Some(mut extent) = read_segment(number, file)? else {
-                self.dead.push(number);
+                self.unused.push(number);
                 continue;
             };
             if let Some((by, from)) = taken_over {

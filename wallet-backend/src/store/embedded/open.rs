@@ -87,6 +87,11 @@ pub(super) fn open(disk: &Arc<dyn Disk>, tail: Tail, new_store: u64) -> Result<O
         frozen: Vec::new(),
         runs,
     };
+    // Not later: what openings left that were killed must not keep the next from finding room.
+    for number in &layout.unused {
+        let taken = disk.remove(&name(*number));
+        taken.map_err(OpenError::io("take an unused segment away"))?;
+    }
     let segment = Segment::prepare(disk.as_ref(), fresh_head(&layout, store, cut, &survey, tail)?)
         .map_err(OpenError::io("make a fresh segment"))?;
     let mut replay = Replay {
@@ -114,7 +119,7 @@ pub(super) fn open(disk: &Arc<dyn Disk>, tail: Tail, new_store: u64) -> Result<O
 }
 
 /// A directory without a log is new, unless something was derived from a log that is gone.
-fn refuse_without_log(disk: &dyn Disk) -> Result<(), OpenError> {
+pub(super) fn refuse_without_log(disk: &dyn Disk) -> Result<(), OpenError> {
     for kind in [Kind::Checkpoint, Kind::Run] {
         let files = blocks::list(disk, kind);
         let files = files.map_err(OpenError::io(format!("list {}/", kind.folder())))?;

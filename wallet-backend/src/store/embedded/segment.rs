@@ -36,7 +36,9 @@ pub(super) fn name(number: u64) -> String {
 
 /// The number in a segment's file name.
 pub(super) fn number(file: &str) -> Option<u64> {
-    file.strip_suffix(".seg")?.parse().ok()
+    let number = file.strip_suffix(".seg")?.parse().ok()?;
+    // Spelled in another way it is somebody else's file.
+    (name(number).strip_prefix(FOLDER)?.strip_prefix('/')? == file).then_some(number)
 }
 
 /// A place in the log: the end of a batch, where the next one could begin. (0, 0) is the beginning of the log.

@@ -6,6 +6,7 @@
 //! what the accounts have; and the newest checkpoint and its runs, item by item. Changes nothing.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -18,12 +19,13 @@ use crate::store::embedded::checkpoint::{Loaded, load_every};
 use crate::store::embedded::disk::{Disk, RealDisk};
 use crate::store::embedded::error::{Damage, OpenError};
 use crate::store::embedded::layout::Layout;
+use crate::store::embedded::open::refuse_without_log;
 use crate::store::embedded::record::{Record, decode};
 use crate::store::embedded::records::Records;
 use crate::store::embedded::report::{Finding, Report};
 use crate::store::embedded::requests::{Filed, Older};
 use crate::store::embedded::scan::{Batch, Scan, split_position};
-use crate::store::embedded::segment::{FOLDER, Mark, offset};
+use crate::store::embedded::segment::{Mark, offset};
 use crate::store::embedded::take_lock;
 
 /// Findings beyond these are counted, not kept: a damaged directory may have millions.
@@ -52,15 +54,20 @@ pub fn verify(directory: impl Into<PathBuf>) -> Result<Report, VerifyError> {
 /// # Errors
 /// As [`verify`].
 pub fn verify_on(disk: &Arc<dyn Disk>, mut progress: impl FnMut(u64, u64)) -> Result<Report, VerifyError> {
-    let segments = disk.list(FOLDER);
-    let segments = segments.map_err(|error| VerifyError::Open(OpenError::io("list log/")(error)))?;
-    if segments.is_empty() {
-        return Err(VerifyError::NoStore);
-    }
-    let lock = take_lock(disk.as_ref()).map_err(VerifyError::Open)?;
+    let lock = match take_lock(disk.as_ref()) {
+        Err(OpenError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            return Err(VerifyError::NoStore);
+        }
+        lock => lock.map_err(VerifyError::Open)?,
+    };
     let mut report = Report::default();
     let layout = match Layout::read(disk.as_ref()) {
-        Ok(layout) if layout.extents.is_empty() => return Err(VerifyError::NoStore),
+        Ok(layout) if layout.extents.is_empty() => {
+            return match refuse_without_log(disk.as_ref()) {
+                Ok(()) => Err(VerifyError::NoStore),
+                Err(error) => finding_or(error, report),
+            };
+        }
         Ok(layout) => layout,
         Err(error) => return finding_or(error, report),
     };
