@@ -73,12 +73,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE", env = "SLUICE_UPSTREAM_TOKEN_FILE")]
     pub upstream_token_file: Option<PathBuf>,
     /// File of bearer tokens, one a line, that the bundled wallet asks for
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "SLUICE_WALLET_TOKEN_FILE",
-        conflicts_with = "upstream"
-    )]
+    #[arg(long, value_name = "FILE", env = "SLUICE_WALLET_TOKEN_FILE")]
     pub wallet_token_file: Option<PathBuf>,
     /// How long connections are still accepted after SIGTERM [default: 5s]
     #[arg(long, value_name = "TIME", env = "SLUICE_ACCEPT_GRACE", value_parser = parse_duration)]

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use hdrhistogram::Histogram;
+use reqwest::Url;
 use serde::Serialize;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, sleep_until};
@@ -34,8 +35,8 @@ pub struct LoadArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub requests: Option<u32>,
     /// Where to send
-    #[arg(long, default_value = "http://127.0.0.1:8080")]
-    pub url: String,
+    #[arg(long, default_value = "http://127.0.0.1:8080", value_parser = parse_url)]
+    pub url: Url,
     /// What to do to the account
     #[arg(long, value_enum, default_value_t = Operation::Debit)]
     pub op: Operation,
@@ -117,12 +118,7 @@ impl Schedule {
 /// The client cannot be set up. Requests that fail are part of the report.
 pub async fn run(args: &LoadArgs) -> Result<Report, reqwest::Error> {
     let client = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build()?;
-    let url = format!(
-        "{}/v1/accounts/{}/{}",
-        args.url.trim_end_matches('/'),
-        args.account,
-        args.op.path()
-    );
+    let url = target(args);
     let schedule = Schedule::of(args);
     let run = run_id();
     let tasks = Tasks::new();
@@ -140,7 +136,7 @@ pub async fn run(args: &LoadArgs) -> Result<Report, reqwest::Error> {
                 };
                 let body = format!(r#"{{"request_id":"load-{run}-{number}","amount":{amount}}}"#);
                 let request = client
-                    .post(&url)
+                    .post(url.clone())
                     .header("content-type", "application/json")
                     .body(body);
                 let answers = answers.clone();
@@ -159,6 +155,26 @@ pub async fn run(args: &LoadArgs) -> Result<Report, reqwest::Error> {
         tally.add(code, took);
     }
     Ok(tally.report())
+}
+
+/// Where each request goes. An account is one segment of the path, whatever is in it.
+fn target(args: &LoadArgs) -> Url {
+    let mut url = args.url.clone();
+    if let Ok(mut path) = url.path_segments_mut() {
+        path.pop_if_empty()
+            .extend(["v1", "accounts", &args.account, args.op.path()]);
+    }
+    url
+}
+
+fn parse_url(text: &str) -> Result<Url, String> {
+    let expected = || "expected http://host:port".to_owned();
+    let url = Url::parse(text).map_err(|_| expected())?;
+    if url.scheme() == "http" {
+        Ok(url)
+    } else {
+        Err(expected())
+    }
 }
 
 /// The status of the answer, after its body has been read; `error` without one.
@@ -229,9 +245,19 @@ mod tests {
             rate,
             duration: millis.map(Duration::from_millis),
             requests,
-            url: String::new(),
+            url: parse_url("http://127.0.0.1:8080").unwrap(),
             op: Operation::Debit,
             amount: 1,
+        }
+    }
+
+    #[test]
+    fn an_account_is_one_segment_and_a_url_is_http() {
+        let mut args = args(None, None, None);
+        args.account = "a/b c".to_owned();
+        assert_eq!(target(&args).path(), "/v1/accounts/a%2Fb%20c/debits");
+        for bad in ["nonsense", "https://wallet", "unix:/w.sock"] {
+            assert!(parse_url(bad).is_err(), "{bad}");
         }
     }
 
