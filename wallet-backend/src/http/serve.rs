@@ -23,11 +23,12 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
+mod descriptors;
 mod socket_file;
 
 use self::socket_file::SocketFile;
 
-/// The most connections at once; the next one waits to be accepted.
+/// The most connections at once, if the process may open so many files; the next one waits to be accepted.
 pub const MAX_CONNECTIONS: usize = 4096;
 /// How long a request head may take to arrive, and an idle keep-alive connection may stay. A client's pool must let
 /// go of an idle connection sooner.
@@ -142,7 +143,7 @@ impl Server {
     ///
     /// Dropped before that, connections are cut; what they had sent to the wallet is decided all the same.
     pub async fn run(self, router: Router, stop: impl Future<Output = ()>) {
-        let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let permits = Arc::new(Semaphore::new(descriptors::connections_within(MAX_CONNECTIONS)));
         let (stopping, stopped) = watch::channel(false);
         let mut connections = JoinSet::new();
         let mut stop = pin!(stop);

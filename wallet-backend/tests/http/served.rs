@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use reqwest::Client;
 use serde_json::{Value, json};
@@ -247,4 +248,48 @@ fn an_empty_token_file_is_refused_at_start() {
 
 fn text(path: &Path) -> &str {
     path.to_str().unwrap()
+}
+
+/// Idle connections once took every file that the process may open, and the log could not begin its next segment.
+#[tokio::test]
+async fn connections_that_do_nothing_keep_no_money_from_moving() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = format!("embedded:{}", dir.path().join("data").display());
+    let small = ["--segment-bytes", "65536", "--checkpoint-bytes", "65536"];
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--store", &store];
+    let served = Served::run(within_files(100, &binary(&[&serve[..], &small].concat())));
+    let client = served.client();
+    let alice = json!({"account_id": "alice", "currency": "EUR"});
+    assert_eq!(post(&client, "/v1/accounts", alice).await.0, 201);
+    let address = served.address.strip_prefix("http://").unwrap();
+    let idle: Vec<_> = (0..150)
+        .map(|_| std::net::TcpStream::connect(address).unwrap())
+        .collect();
+    // A lone credit takes a page of 4 KiB: some five segments.
+    for number in 0..80 {
+        let credit = json!({"request_id": number.to_string(), "amount": 1});
+        let (status, answer) = post(&client, "/v1/accounts/alice/credits", credit).await;
+        assert_eq!(status, 201, "{number}: {answer}");
+    }
+    drop(idle);
+}
+
+/// The same command, which may have so many files open.
+fn within_files(most: u32, command: &Command) -> Command {
+    let mut limited = Command::new("sh");
+    limited
+        .arg("-c")
+        .arg(format!("ulimit -n {most} && exec \"$0\" \"$@\""))
+        .arg(command.get_program())
+        .args(command.get_args())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => limited.env(name, value),
+            None => limited.env_remove(name),
+        };
+    }
+    limited
 }
