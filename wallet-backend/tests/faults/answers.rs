@@ -49,7 +49,7 @@ fn is_pending(future: impl Future) -> bool {
 #[test]
 fn nothing_is_heard_before_the_sync_that_makes_it_true() {
     let (disk, store) = with_money();
-    disk.hold_syncs();
+    let held = disk.hold_syncs();
     let mut answers = hand_in(&store, vec![debit("a", "in-flight", 30)]);
     disk.await_held_sync();
     // The first batch is written and not synced. What follows is decided on top of it.
@@ -73,7 +73,7 @@ fn nothing_is_heard_before_the_sync_that_makes_it_true() {
     assert!(store.enter(|| is_pending(store.store.entries(&account, &cursor, 10))));
     assert!(store.enter(|| is_pending(store.store.request(&account, &name))));
     assert!(store.enter(|| is_pending(store.store.account(&id("nobody")))));
-    disk.release_syncs();
+    drop(held);
     for answer in answers {
         let heard = store.block_on(answer).unwrap();
         let missing = matches!(heard, Err(LedgerError::AccountNotFound { .. }));
@@ -89,16 +89,16 @@ fn nothing_is_heard_before_the_sync_that_makes_it_true() {
 #[test]
 fn a_read_of_what_is_durable_does_not_wait() {
     let (disk, store) = with_money();
-    disk.hold_syncs();
+    let held = disk.hold_syncs();
     assert_eq!(store.account("a").balance(), 100);
     assert!(store.decide(credit("a", "first", 100)).1);
-    disk.release_syncs();
+    drop(held);
 }
 
 #[test]
 fn a_failed_sync_says_what_is_true_of_each_job_and_stops_the_store() {
     let (disk, store) = with_money();
-    disk.hold_syncs();
+    let held = disk.hold_syncs();
     let mut answers = hand_in(&store, vec![debit("a", "in-flight", 30)]);
     disk.await_held_sync();
     answers.extend(hand_in(
@@ -106,7 +106,7 @@ fn a_failed_sync_says_what_is_true_of_each_job_and_stops_the_store() {
         vec![debit("a", "open", 30), debit("a", "in-flight", 30)],
     ));
     disk.fail(Op::Sync, 0, ErrorKind::Other, 1);
-    disk.release_syncs();
+    drop(held);
     let heard: Vec<_> = answers
         .into_iter()
         .map(|answer| store.block_on(answer).unwrap())

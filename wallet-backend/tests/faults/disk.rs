@@ -143,6 +143,18 @@ struct Machine {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FaultDisk(Arc<Machine>);
 
+/// Lets the syncs go on when it falls, also where a test fails: a store cannot end before its sync does.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct HeldSyncs(FaultDisk);
+
+impl Drop for HeldSyncs {
+    fn drop(&mut self) {
+        self.0.inner().held = false;
+        self.0.0.changed.notify_all();
+    }
+}
+
 /// What a power cut does to what was not synced.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum PowerCut {
@@ -180,14 +192,10 @@ impl FaultDisk {
         self.inner().faults.clear();
     }
 
-    /// No sync of the log returns until [`FaultDisk::release_syncs`].
-    pub(crate) fn hold_syncs(&self) {
+    /// No sync of the log returns while the guard lives.
+    pub(crate) fn hold_syncs(&self) -> HeldSyncs {
         self.inner().held = true;
-    }
-
-    pub(crate) fn release_syncs(&self) {
-        self.inner().held = false;
-        self.0.changed.notify_all();
+        HeldSyncs(self.clone())
     }
 
     /// Blocks until a sync is being held.
