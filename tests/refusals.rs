@@ -205,3 +205,26 @@ async fn a_request_without_its_account_is_counted_apart_from_those_beyond_the_li
         assert!(metrics.contains(&expected), "{expected} is not in\n{metrics}");
     }
 }
+
+/// The queue of the log holds so many lines, which bounds its memory only if a line is bounded too.
+#[tokio::test]
+async fn a_client_cannot_make_a_long_line_of_the_access_log() {
+    let (_upstream, proxy) = started().await;
+    let long = "x".repeat(20_000);
+    let id = "y".repeat(5_000);
+    let request = format!("GET /pay/{long}?{long} HTTP/1.1\nHost: h\nX-Request-Id: {id}\n\n");
+    for _ in 0..2 {
+        Client::once(proxy.address(), &request).await;
+    }
+    let refusal = || {
+        proxy
+            .output()
+            .into_iter()
+            .find(|line| line.contains("param_flow"))
+    };
+    settles("the access log", || async { refusal().is_some() }).await;
+    let line = refusal().unwrap();
+    assert!(line.len() < 4_096, "{} bytes", line.len());
+    let line: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert!(line["params"]["id"].as_str().unwrap().starts_with("xxxx"));
+}

@@ -17,7 +17,7 @@ use super::failure::Target;
 use super::respond::{Cause, Reply};
 use crate::clock::Tick;
 use crate::params::ParamValue;
-use crate::telemetry::access::{Line, Pick};
+use crate::telemetry::access::{Line, MOST_VALUES, Pick, clipped};
 
 /// The service around everything.
 #[derive(Clone, Debug)]
@@ -137,7 +137,7 @@ impl<F> Observing<F> {
     }
 }
 
-/// Parameters by name; a value that occurs several times is listed once.
+/// Parameters by name; a value that occurs several times is listed once, and of many the first few.
 fn params(target: &Target) -> Map<String, Value> {
     let names = target.resource.iter().flat_map(|resource| &resource.params);
     names
@@ -145,8 +145,11 @@ fn params(target: &Target) -> Map<String, Value> {
         .filter_map(|(name, value)| {
             let value = match value {
                 ParamValue::Missing => return None,
-                ParamValue::One(one) => Value::from(&**one),
-                ParamValue::Many(many) => many.iter().map(|(each, _)| Value::from(&**each)).collect(),
+                ParamValue::One(one) => Value::from(clipped(one)),
+                ParamValue::Many(many) => {
+                    let first = many.iter().take(MOST_VALUES);
+                    first.map(|(each, _)| Value::from(clipped(each))).collect()
+                }
             };
             Some((name.as_str().to_owned(), value))
         })
@@ -193,9 +196,11 @@ impl Entry {
             Cause::Refused { code, rule, .. } => (Some(*code), rule.as_ref(), None),
             Cause::Failed { code } => (Some(*code), None, None),
         };
+        let request_id = self.seen.request_id.as_ref().and_then(|id| id.to_str().ok());
+        let request_id = request_id.map(clipped);
         client.telemetry().access.write(&Line {
-            method: self.seen.method.as_str(),
-            path: self.seen.uri.path(),
+            method: &clipped(self.seen.method.as_str()),
+            path: &clipped(self.seen.uri.path()),
             resource: self.resource.as_deref(),
             params: self.params,
             status: self.status.as_u16(),
@@ -204,7 +209,7 @@ impl Entry {
             duration_ms: millis(took),
             upstream_ms: upstream.map(millis),
             client: Some(&client.text),
-            request_id: self.seen.request_id.as_ref().and_then(|id| id.to_str().ok()),
+            request_id: request_id.as_deref(),
             sample: self.sample,
         });
     }

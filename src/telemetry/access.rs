@@ -6,7 +6,9 @@
 //!
 //! Fields: `at`, `method`, `path` (as sent, without the query), `resource`, `params`, `status`, `code` and `rule` of a
 //! refusal or failure, `duration_ms`, `upstream_ms`, `client`, `request_id`, `sample` (this line stands for so many).
+//! What a client chose is cut ([`clipped`], [`MOST_VALUES`]), so that a line is bounded and the queue with it.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -19,8 +21,24 @@ use serde::Serialize;
 use crate::clock::{Tick, wall_time};
 use crate::config::AccessLog as Target;
 
-/// Lines that may wait for the writer. At 300 bytes each, 2.4 MB.
+/// Lines that may wait for the writer. At the usual 300 bytes each, 2.4 MB; a few KiB is the most a line can have.
 const QUEUE: usize = 8_192;
+
+/// The most bytes of a text from a client. Ids of the wallet have at most 64.
+const MOST_TEXT: usize = 256;
+
+/// The most values of one parameter, such as the accounts of a batch, that a line lists.
+pub const MOST_VALUES: usize = 8;
+
+/// The beginning of a text that a client chose, with `…` if there is more.
+#[must_use]
+pub fn clipped(text: &str) -> Cow<'_, str> {
+    if text.len() <= MOST_TEXT {
+        return Cow::Borrowed(text);
+    }
+    let (beginning, _) = text.split_at(text.floor_char_boundary(MOST_TEXT));
+    Cow::Owned(format!("{beginning}…"))
+}
 
 /// Refusals and failures that are written one by one in a second.
 const REFUSALS_PER_SECOND: u32 = 100;
@@ -261,6 +279,13 @@ mod tests {
             request_id: None,
             sample: None,
         }
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        assert_eq!(clipped("alice"), "alice");
+        let cut = clipped(&"忙".repeat(1_000)).into_owned();
+        assert_eq!(cut, format!("{}…", "忙".repeat(85)));
     }
 
     #[test]
