@@ -190,8 +190,9 @@ impl<S: Send + Sync> FromRequest<S> for OptionalJsonBody {
 /// `application/json`, in UTF-8 and not compressed.
 fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
     let unsupported = |detail: &str| Problem::new(Code::UnsupportedMediaType, detail);
-    let Some(value) = headers.get(CONTENT_TYPE) else {
-        return Err(unsupported("send Content-Type: application/json"));
+    let mut values = headers.get_all(CONTENT_TYPE).iter();
+    let (Some(value), None) = (values.next(), values.next()) else {
+        return Err(unsupported("send one Content-Type: application/json"));
     };
     let value = value.to_str().unwrap_or_default();
     let (media, parameters) = value.split_once(';').unwrap_or((value, ""));
@@ -206,12 +207,11 @@ fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
     if parameters.split(';').any(foreign) {
         return Err(unsupported("the charset must be utf-8"));
     }
-    match headers.get(CONTENT_ENCODING) {
-        Some(coding) if coding.as_bytes() != b"identity" => {
-            Err(unsupported("the body must not be compressed"))
-        }
-        _ => Ok(()),
+    let mut codings = headers.get_all(CONTENT_ENCODING).iter();
+    if codings.any(|coding| coding.as_bytes() != b"identity") {
+        return Err(unsupported("the body must not be compressed"));
     }
+    Ok(())
 }
 
 async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {

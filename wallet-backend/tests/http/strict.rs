@@ -145,6 +145,23 @@ async fn only_json_in_utf_8_is_read() {
 }
 
 #[tokio::test]
+async fn a_second_content_type_or_coding_is_not_passed_over() {
+    let api = Api::funded().await;
+    for (name, first, second) in [
+        ("content-type", "application/json", "text/plain"),
+        ("content-encoding", "identity", "gzip"),
+    ] {
+        let mut request = Request::post(DEBIT);
+        if name != "content-type" {
+            request = request.header("content-type", "application/json");
+        }
+        let request = request.header(name, first).header(name, second);
+        let reply = api.send(request, r#"{"request_id":"r","amount":1}"#).await;
+        assert_eq!(reply.status, 415, "{name}");
+    }
+}
+
+#[tokio::test]
 async fn a_statement_takes_a_limit_from_1_to_1000_and_its_own_cursors() {
     let api = Api::funded().await;
     for (query, field) in [
