@@ -11,9 +11,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use wallet_backend::store::embedded::disk::{Disk, DiskFile, Lock};
 
+use self::unsynced::{Change, NameChange, Node};
 use crate::support::Numbers;
 
-const SECTOR: usize = 512;
+mod unsynced;
 
 /// What can be made to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,92 +26,6 @@ pub(crate) enum Op {
     Remove,
     SyncFolder,
     Cut,
-}
-
-#[derive(Clone, Debug)]
-enum Change {
-    Bytes { at: usize, bytes: Vec<u8> },
-    Cut(usize),
-}
-
-impl Change {
-    fn apply(&self, content: &mut Vec<u8>) {
-        match self {
-            Self::Bytes { at, bytes } => {
-                let end = at + bytes.len();
-                if content.len() < end {
-                    content.extend_from_slice(&vec![0; end - content.len()]);
-                }
-                content[*at..end].copy_from_slice(bytes);
-            }
-            Self::Cut(size) => content.truncate(*size),
-        }
-    }
-
-    /// Some of it, in any order of sectors, and one sector perhaps in part.
-    fn apply_some(&self, content: &mut Vec<u8>, numbers: &mut Numbers) {
-        let Self::Bytes { at, bytes } = self else {
-            if numbers.below(2) == 0 {
-                self.apply(content);
-            }
-            return;
-        };
-        let (mut from, mode) = (0, numbers.below(4));
-        while from < bytes.len() {
-            let to = ((at + from) / SECTOR * SECTOR + SECTOR - at).min(bytes.len());
-            let kept = match (mode, numbers.below(4)) {
-                (0, _) | (1, 0) | (2, 0..3) => 0,
-                (1 | 2, 3) => usize::try_from(numbers.below(u64::try_from(to - from).unwrap())).unwrap(),
-                _ => to - from,
-            };
-            let piece = bytes[from..from + kept].to_vec();
-            if !piece.is_empty() {
-                Self::Bytes {
-                    at: at + from,
-                    bytes: piece,
-                }
-                .apply(content);
-            }
-            from = to;
-        }
-    }
-}
-
-#[derive(Clone, Debug, Default)]
-struct Node {
-    durable: Vec<u8>,
-    current: Vec<u8>,
-    unsynced: Vec<Change>,
-}
-
-#[derive(Clone, Debug)]
-enum NameChange {
-    Add(String, u64),
-    Rename(String, String),
-    Remove(String),
-}
-
-impl NameChange {
-    fn folder(&self) -> &str {
-        let (Self::Add(name, _) | Self::Rename(_, name) | Self::Remove(name)) = self;
-        name.split('/').next().unwrap()
-    }
-
-    fn apply(&self, names: &mut BTreeMap<String, u64>) {
-        match self {
-            Self::Add(name, node) => {
-                names.insert(name.clone(), *node);
-            }
-            Self::Rename(from, to) => {
-                if let Some(node) = names.remove(from) {
-                    names.insert(to.clone(), node);
-                }
-            }
-            Self::Remove(name) => {
-                names.remove(name);
-            }
-        }
-    }
 }
 
 #[derive(Debug, Default)]
@@ -242,7 +157,7 @@ impl FaultDisk {
                     PowerCut::Some(_) => change.apply_some(&mut content, &mut numbers),
                 }
             }
-            nodes.insert(*node, clean(content));
+            nodes.insert(*node, Node::clean(content));
         }
         Self::with(nodes, names)
     }
@@ -278,7 +193,7 @@ impl FaultDisk {
     pub(crate) fn put(&self, name: &str, content: Vec<u8>) {
         let mut inner = self.inner();
         let node = inner.names[name];
-        inner.nodes.insert(node, clean(content));
+        inner.nodes.insert(node, Node::clean(content));
     }
 
     /// Flips bits of one byte, durably. The same again undoes it.
@@ -294,7 +209,7 @@ impl FaultDisk {
     pub(crate) fn add(&self, name: &str, content: Vec<u8>) {
         let mut inner = self.inner();
         let node = new_node();
-        inner.nodes.insert(node, clean(content));
+        inner.nodes.insert(node, Node::clean(content));
         inner.names.insert(name.to_owned(), node);
         inner.durable_names.insert(name.to_owned(), node);
     }
@@ -315,14 +230,6 @@ impl FaultDisk {
 fn new_node() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
-}
-
-fn clean(content: Vec<u8>) -> Node {
-    Node {
-        durable: content.clone(),
-        current: content,
-        unsynced: Vec::new(),
-    }
 }
 
 impl Inner {
