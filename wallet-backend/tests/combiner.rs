@@ -16,7 +16,7 @@ use wallet_backend::command::{AccountView, Answer, LedgerError, Outcome, Request
 use wallet_backend::store::memory::Memory;
 use wallet_backend::store::{Cursor, EntryPage, Job, Store};
 
-use crate::support::{abandon, credit, debit, id, ordinary, request};
+use crate::support::{abandon, credit, debit, id, ordinary, request, tidy};
 
 /// A model that says which batch it has got and runs it once it has a permit.
 #[derive(Debug)]
@@ -186,6 +186,17 @@ async fn a_full_lane_is_that_accounts_affair() {
         scene.queue.request(&id("hot"), &request("h3")).await,
         Ok(RequestView::NotFound)
     );
+}
+
+/// Credits that wait as pending rows filled their lane, and what would have settled them was turned away.
+#[tokio::test]
+async fn a_full_lane_still_has_room_for_tidying() {
+    let scene = scene(limits(3, 1_000, 10));
+    for number in 0..3 {
+        scene.leave(credit("hot", &format!("h{number}"), 1));
+    }
+    scene.leave(tidy("hot"));
+    assert_eq!(scene.queue.queued(), 4);
 }
 
 #[tokio::test]

@@ -16,10 +16,14 @@ use crate::store::Store;
 pub const EVERY: Duration = Duration::from_secs(5);
 /// Accounts looked after in one pass; the store takes turns among more.
 const ACCOUNTS: usize = 1_024;
-/// Rounds in one pass: 256 000 pending rows of an account, more than its credits bring in at full speed until the next.
-const ROUNDS: usize = 1_024;
+/// Tasks at once for an account that has more: 8 000 rows in a batch, which is more than a lane's credits add to it.
+const STEPS: usize = 32;
+/// Tasks at once for all of them: a sixteenth of the places that a store has by default.
+const TASKS: usize = 4_096;
+/// Rounds in one pass, so that the accounts beyond [`ACCOUNTS`] get their turn.
+const ROUNDS: usize = 32;
 
-/// Tidies every [`EVERY`], until dropped.
+/// Tidies every [`EVERY`], and again at once where a pass leaves something, until dropped.
 pub async fn run<S: Store>(queue: Queue<S>) -> Infallible {
     let mut ticks = interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -27,8 +31,15 @@ pub async fn run<S: Store>(queue: Queue<S>) -> Infallible {
     ticks.tick().await;
     loop {
         ticks.tick().await;
-        if let Err(error) = once(&queue).await {
-            tracing::warn!(%error, "tidying broke off, and goes on at its next turn");
+        let mut more = true;
+        while more {
+            more = match pass(&queue).await {
+                Ok((_, more)) => more,
+                Err(error) => {
+                    tracing::warn!(%error, "tidying broke off, and goes on at its next turn");
+                    false
+                }
+            };
         }
     }
 }
@@ -36,36 +47,52 @@ pub async fn run<S: Store>(queue: Queue<S>) -> Infallible {
 /// One pass: how many accounts it went through. Those of a round share batches.
 ///
 /// # Errors
-/// The first `Unavailable` or `OutcomeUnknown`; a full lane is passed over.
+/// The first `Unavailable` or `OutcomeUnknown`; a full store is left alone.
 pub async fn once<S: Store>(queue: &Queue<S>) -> Result<usize, LedgerError> {
+    let (accounts, _) = pass(queue).await?;
+    Ok(accounts)
+}
+
+/// The accounts it went through, and whether one of them has more to tidy.
+async fn pass<S: Store>(queue: &Queue<S>) -> Result<(usize, bool), LedgerError> {
     let mut untidy = queue.untidy(ACCOUNTS);
     let count = untidy.len();
+    let mut steps = 1;
     for _ in 0..ROUNDS {
         if untidy.is_empty() {
             break;
         }
-        untidy = round(queue, untidy).await?;
+        untidy = round(queue, untidy, steps).await?;
+        steps = TASKS.checked_div(untidy.len()).unwrap_or(1).clamp(1, STEPS);
     }
-    Ok(count)
+    Ok((count, !untidy.is_empty()))
 }
 
 /// Gives back the accounts that have more to tidy.
-async fn round<S: Store>(queue: &Queue<S>, accounts: Vec<AccountId>) -> Result<Vec<AccountId>, LedgerError> {
-    let mut tickets = Vec::with_capacity(accounts.len());
+async fn round<S: Store>(
+    queue: &Queue<S>,
+    accounts: Vec<AccountId>,
+    steps: usize,
+) -> Result<Vec<AccountId>, LedgerError> {
+    let mut tickets = Vec::with_capacity(accounts.len().saturating_mul(steps));
     for account in accounts {
-        let task = Task::Tidy {
-            account: account.clone(),
-        };
-        match queue.enqueue(task) {
-            Ok(ticket) => tickets.push((account, ticket)),
-            // A lane that is full has debits, and those collect for themselves.
-            Err(LedgerError::LaneFull { .. } | LedgerError::StoreFull) => {}
-            Err(error) => return Err(error),
+        for step in (0..steps).rev() {
+            let task = Task::Tidy {
+                account: account.clone(),
+            };
+            match queue.enqueue(task) {
+                Ok(ticket) => tickets.push((account.clone(), step, ticket)),
+                // The next turn comes.
+                Err(LedgerError::StoreFull) => {}
+                Err(error) => return Err(error),
+            }
         }
     }
     let mut left = Vec::new();
-    for (account, ticket) in tickets {
-        if let Answer::Tidied { more: true } = ticket.answer().await? {
+    for (account, after, ticket) in tickets {
+        // Only the account's last task of this round knows.
+        let answer = ticket.answer().await?;
+        if after == 0 && answer == (Answer::Tidied { more: true }) {
             left.push(account);
         }
     }
