@@ -99,30 +99,16 @@ async fn a_second_signal_stops_at_once() {
     assert_eq!(proxy.exit().await.code(), Some(0));
 }
 
+/// Unchanged on purpose: edits are picked up without a signal too, but only a signal judges the same files again.
 #[tokio::test]
-async fn sighup_reloads_the_rules_and_broken_ones_change_nothing_but_the_status() {
+async fn sighup_reads_the_rules_again() {
     let (_upstream, proxy) = started(&[]).await;
-    std::fs::write(proxy.rule_file("test.yaml"), "resources: [\n").unwrap();
     proxy.signal("HUP");
-    settles("the error", || async {
-        proxy.admin("/readyz").await["rules"]["ok"] == false
+    settles("another load", || async {
+        proxy
+            .metrics()
+            .await
+            .contains("sluice_rules_reloads_total{result=\"ok\"} 2")
     })
     .await;
-    let readiness = proxy.admin("/readyz").await;
-    assert_eq!(readiness["ready"], true);
-    assert!(
-        readiness["rules"]["files"][0]["file"]
-            .as_str()
-            .unwrap()
-            .ends_with("test.yaml")
-    );
-    assert!(readiness["rules"]["files"][0]["line"].as_u64().unwrap() >= 1);
-    std::fs::write(proxy.rule_file("test.yaml"), OPEN.replace("100", "7")).unwrap();
-    proxy.signal("HUP");
-    settles("the new rules", || async {
-        proxy.admin("/readyz").await["rules"]["ok"] == true
-    })
-    .await;
-    let rules = proxy.admin("/api/rules").await;
-    assert_eq!(rules["resources"][0]["rules"][0]["maxConcurrentRequests"], 7);
 }

@@ -45,7 +45,7 @@ async fn a_thousand_debits_at_once_are_fifty_for_the_wallet_and_hang_ups_leak_no
     }
     upstream.in_flight(50).await;
     assert_eq!(upstream.most_in_flight(), 50);
-    // Half of those that wait hang up; their debits go on.
+    // All that wait hang up; their debits go on.
     let mut waiting = clients.len();
     assert_eq!(waiting, 50);
     clients.abort_all();
