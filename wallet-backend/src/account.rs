@@ -121,6 +121,11 @@ impl SlotIndex {
         }
     }
 
+    /// Every slot that there can be, ascending.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..MAX_SLOTS).map(Self)
+    }
+
     /// 0 to 63.
     #[must_use]
     pub const fn get(self) -> u8 {

@@ -6,7 +6,7 @@
 //! | `GET /v1/accounts/{account_id}` | the account and its money at one cut |
 //! | `POST /v1/accounts/{account_id}/credits` | add money |
 //! | `POST /v1/accounts/{account_id}/debits` | take money, never below the floor |
-//! | `GET /v1/accounts/{account_id}/entries` | one page of the statement, `?after=&limit=` |
+//! | `GET /v1/accounts/{account_id}/entries` | one page of the statement, `?after=&limit=`; all of it as NDJSON or CSV |
 //! | `POST /v1/transfers` | from one account to another, whole or not at all |
 //! | `GET /v1/requests/{account_id}/{request_id}` | what became of a request id |
 //! | `POST /v1/requests/{account_id}/{request_id}/abandon` | make sure that an undecided id never happens |
@@ -31,6 +31,7 @@ use self::metrics::Metrics;
 use self::routes::Service;
 use crate::Wallet;
 
+mod accept;
 pub mod auth;
 mod cursor;
 pub mod error;
@@ -39,6 +40,7 @@ mod metrics;
 mod openapi;
 mod routes;
 pub mod serve;
+mod statement;
 mod view;
 mod wire;
 

@@ -13,6 +13,10 @@ use crate::store::embedded::{Embedded, OpenError, Options};
 use crate::store::memory::Memory;
 use crate::store::{Cursor, EntryPage};
 
+mod statement;
+
+pub use statement::Statement;
+
 /// The most entries of one statement page.
 pub const MAX_PAGE: usize = 1_000;
 
@@ -184,6 +188,14 @@ impl Wallet {
             });
         }
         self.queue.entries(id, after, limit).await
+    }
+
+    /// All entries after `after` that are there now, to be read page by page.
+    ///
+    /// # Errors
+    /// `AccountNotFound`, `Unavailable`.
+    pub async fn statement(&self, id: &AccountId, after: Cursor) -> Result<Statement, LedgerError> {
+        Statement::begin(self.queue.clone(), id, after).await
     }
 
     /// What is known of a request id. `NotFound` is not yet decided HERE: only the same id may be sent again.

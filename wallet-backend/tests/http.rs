@@ -4,6 +4,7 @@ mod auth;
 mod money;
 mod served;
 mod statement;
+mod streams;
 mod strict;
 mod support;
 mod surface;

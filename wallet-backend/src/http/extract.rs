@@ -23,8 +23,8 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How much of a body that is too long is read and thrown away, so that the client reads the answer instead of
 /// failing to write.
 const MAX_DISCARDED_BYTES: usize = 1024 * 1024;
-/// Entries on one page where `limit` is absent, and at most.
-const DEFAULT_PAGE: usize = 100;
+/// What is on one page where `limit` is absent, and at most.
+pub(super) const DEFAULT_PAGE: usize = 100;
 const MAX_PAGE: usize = 1000;
 
 /// `{account_id}` of the path.
@@ -40,7 +40,8 @@ pub(super) struct NoQuery;
 pub(super) struct PageQuery {
     /// Not decoded yet: what it means depends on the account.
     pub(super) after: Option<String>,
-    pub(super) limit: usize,
+    /// 1 to 1 000.
+    pub(super) limit: Option<usize>,
 }
 
 /// The `Idempotency-Key` header.
@@ -120,7 +121,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PageQuery {
         }
         Ok(Self {
             after: after.filter(|after| !after.is_empty()),
-            limit: limit.map_or(Ok(DEFAULT_PAGE), |limit| page_limit(&limit))?,
+            limit: limit.map(|limit| page_limit(&limit)).transpose()?,
         })
     }
 }

@@ -6,17 +6,18 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE};
+use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
 
+use super::accept::Form;
 use super::error::{Code, Problem};
 use super::extract::{
-    AccountPath, IdempotencyKey, JsonBody, NoQuery, OptionalJsonBody, PageQuery, RequestPath,
+    AccountPath, DEFAULT_PAGE, IdempotencyKey, JsonBody, NoQuery, OptionalJsonBody, PageQuery, RequestPath,
 };
 use super::metrics::{self, Metrics, OperationResult, OperationType};
 use super::view::{AccountJson, PageJson, ReceiptJson, RequestJson};
-use super::{cursor, wire};
+use super::{cursor, statement, wire};
 use crate::Wallet;
 use crate::command::{Command, LedgerError, Outcome, RequestView};
 use crate::store::Cursor;
@@ -150,14 +151,18 @@ async fn entries(
     AccountPath(id): AccountPath,
     headers: HeaderMap,
 ) -> Answered {
-    check_accepts_json(&headers)?;
+    let form = Form::accepted(&headers)?;
     let after = match query.after {
         None => Cursor::default(),
         Some(text) => cursor::decode(&id, &text).ok_or_else(|| {
             Problem::invalid("after", "must be the next of an earlier page of this account")
         })?,
     };
-    let page = service.wallet.entries(&id, &after, query.limit).await?;
+    if form != Form::Json {
+        return statement::respond(&service.wallet, &id, after, query.limit, form).await;
+    }
+    let limit = query.limit.unwrap_or(DEFAULT_PAGE);
+    let page = service.wallet.entries(&id, &after, limit).await?;
     Ok(json(StatusCode::OK, &PageJson::new(&id, &page)))
 }
 
@@ -224,25 +229,6 @@ pub(super) async fn unknown_method() -> Problem {
         Code::MethodNotAllowed,
         "the route exists, but not with this method; the Allow header lists those it has",
     )
-}
-
-/// Statements come as JSON alone; a client that takes only something else hears so.
-fn check_accepts_json(headers: &HeaderMap) -> Result<(), Problem> {
-    let mut accepted = headers.get_all(ACCEPT).iter().peekable();
-    let takes_json = |value: &HeaderValue| {
-        let value = value.to_str().unwrap_or_default().to_ascii_lowercase();
-        value.split(',').any(|range| {
-            let media = range.split(';').next().unwrap_or_default().trim();
-            matches!(media, "" | "*/*" | "application/*" | "application/json")
-        })
-    };
-    if accepted.peek().is_none() || accepted.any(takes_json) {
-        return Ok(());
-    }
-    Err(Problem::new(
-        Code::NotAcceptable,
-        "entries are served as application/json only",
-    ))
 }
 
 const fn done(replayed: bool) -> OperationResult {

@@ -69,8 +69,9 @@ pub(super) struct PageJson<'a> {
     next: String,
 }
 
+/// One entry.
 #[derive(Serialize)]
-struct EntryJson<'a> {
+pub(super) struct EntryJson<'a> {
     slot: u8,
     version: u64,
     r#type: &'static str,

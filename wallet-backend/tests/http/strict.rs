@@ -194,20 +194,6 @@ async fn parameters_of_the_account_that_do_not_exist_yet_are_named() {
     assert_refused(&api.get("/v1/requests/alice/r?x").await, "x");
 }
 
-#[tokio::test]
-async fn entries_are_not_served_as_csv_or_ndjson() {
-    let api = Api::funded().await;
-    for (accept, status) in [
-        ("text/csv", 406),
-        ("application/x-ndjson", 406),
-        ("text/html, application/json;q=0.5", 200),
-        ("*/*", 200),
-    ] {
-        let request = Request::get("/v1/accounts/alice/entries").header("accept", accept);
-        assert_eq!(api.send(request, "").await.status, status, "{accept}");
-    }
-}
-
 /// A valid body with one byte replaced, removed or doubled.
 fn damaged() -> impl Strategy<Value = Vec<u8>> {
     let whole = r#"{"request_id":"r\u0031","amount":40,"memo":"\u00e4 t\"ea"}"#.as_bytes();
