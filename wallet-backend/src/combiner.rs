@@ -244,6 +244,18 @@ impl<S: Store> Queue<S> {
         view.ok_or_else(|| not_found(id))
     }
 
+    /// At most `limit` accounts after `after`, ascending by id, each at one cut of its own.
+    ///
+    /// # Errors
+    /// `Unavailable` where the store does not answer.
+    pub async fn accounts(
+        &self,
+        after: Option<&AccountId>,
+        limit: usize,
+    ) -> Result<Vec<AccountView>, LedgerError> {
+        self.read(self.0.store.accounts(after, limit)).await
+    }
+
     /// At most `limit` entries after `after`.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 //! | route | meaning |
 //! |---|---|
 //! | `POST /v1/accounts` | open: 201, the same again 200, another 409 `account_exists` |
+//! | `GET /v1/accounts` | the accounts by id, a page at a time: `?after=&limit=` |
 //! | `GET /v1/accounts/{account_id}` | the account and its money at one cut |
 //! | `POST /v1/accounts/{account_id}/credits` | add money |
 //! | `POST /v1/accounts/{account_id}/debits` | take money, never below the floor |

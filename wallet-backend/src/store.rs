@@ -126,6 +126,13 @@ pub trait Store: Send + Sync + 'static {
         id: &AccountId,
     ) -> impl Future<Output = Result<Option<AccountView>, LedgerError>> + Send;
 
+    /// At most `limit` accounts after `after`, ascending by id as bytes, each at one cut of its own.
+    fn accounts(
+        &self,
+        after: Option<&AccountId>,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<AccountView>, LedgerError>> + Send;
+
     /// At most `limit` entries after `after`; `None` for an unknown account.
     fn entries(
         &self,

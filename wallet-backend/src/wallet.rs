@@ -17,7 +17,7 @@ mod statement;
 
 pub use statement::Statement;
 
-/// The most entries of one statement page.
+/// The most entries of one statement page, and accounts of one list.
 pub const MAX_PAGE: usize = 1_000;
 
 /// A ledger, ready for use from any number of tasks, threads and runtimes (with timers on). Clones are one wallet.
@@ -170,6 +170,20 @@ impl Wallet {
         self.queue.account(id).await
     }
 
+    /// At most `limit` (1 to [`MAX_PAGE`]) accounts after `after`, ascending by id as bytes. Each is at one cut of its
+    /// own; an account that is opened meanwhile shifts no other one.
+    ///
+    /// # Errors
+    /// `Invalid` for another limit, `Unavailable`.
+    pub async fn accounts(
+        &self,
+        after: Option<&AccountId>,
+        limit: usize,
+    ) -> Result<Vec<AccountView>, LedgerError> {
+        check_limit(limit)?;
+        self.queue.accounts(after, limit).await
+    }
+
     /// One page of the statement: at most `limit` (1 to [`MAX_PAGE`]) entries after `after`.
     ///
     /// # Errors
@@ -180,13 +194,7 @@ impl Wallet {
         after: &Cursor,
         limit: usize,
     ) -> Result<EntryPage, LedgerError> {
-        if !(1..=MAX_PAGE).contains(&limit) {
-            let reason = format!("must be 1 to {MAX_PAGE}");
-            return Err(LedgerError::Invalid {
-                field: "limit",
-                reason,
-            });
-        }
+        check_limit(limit)?;
         self.queue.entries(id, after, limit).await
     }
 
@@ -248,6 +256,17 @@ impl Wallet {
     pub async fn close(&self) {
         self.combiner.close().await;
     }
+}
+
+fn check_limit(limit: usize) -> Result<(), LedgerError> {
+    if (1..=MAX_PAGE).contains(&limit) {
+        return Ok(());
+    }
+    let reason = format!("must be 1 to {MAX_PAGE}");
+    Err(LedgerError::Invalid {
+        field: "limit",
+        reason,
+    })
 }
 
 fn command(account: &AccountId, request: &RequestId, operation: Operation) -> Command {

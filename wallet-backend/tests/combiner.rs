@@ -46,6 +46,14 @@ impl Store for Gated {
         self.model.account(id).await
     }
 
+    async fn accounts(
+        &self,
+        after: Option<&AccountId>,
+        limit: usize,
+    ) -> Result<Vec<AccountView>, LedgerError> {
+        self.model.accounts(after, limit).await
+    }
+
     async fn entries(
         &self,
         id: &AccountId,

@@ -110,6 +110,8 @@ macro_rules! conformance {
             tidying_twice_changes_nothing_the_second_time
             tidying_settles_the_oldest_rows_first_a_step_at_a_time
             pages_join_without_repeat_or_gap_while_others_write
+            a_list_has_every_account_once_by_the_bytes_of_its_id
+            an_account_opened_while_a_list_is_read_shifts_no_other
             a_batch_sees_its_own_effects_in_order
             a_memo_too_long_is_invalid
         ]);

@@ -1,4 +1,6 @@
-//! The opaque `after` and `next` of a statement: a store cursor as text that fits in a URL.
+//! The opaque `after` and `next` of a statement and of the list of accounts, as texts that fit in a URL.
+//!
+//! Of a statement a store cursor, of the list the id of the last account.
 //!
 //! Hex of: format byte, then per slot its number and its version (LEB128), then four bytes of checksum. The checksum
 //! covers the account, so that neither a mistyped cursor nor another account's skips entries in silence.
@@ -25,25 +27,13 @@ pub(super) fn encode(account: &AccountId, cursor: &Cursor) -> String {
         bytes.push(slot.get());
         put_varint(&mut bytes, *version);
     }
-    bytes.extend(checksum(account, &bytes));
-    let mut text = String::with_capacity(bytes.len().saturating_mul(2));
-    for byte in bytes {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    text(account.as_str(), bytes)
 }
 
 /// The cursor of a text; `None` for anything that [`encode`] did not write for this account.
 pub(super) fn decode(account: &AccountId, text: &str) -> Option<Cursor> {
-    let bytes = unhex(text)?;
-    let (body, sum) = bytes.split_last_chunk::<CHECKSUM_BYTES>()?;
-    if *sum != checksum(account, body) {
-        return None;
-    }
-    let (&FORMAT, mut rest) = body.split_first()? else {
-        return None;
-    };
+    let body = body(account.as_str(), text)?;
+    let mut rest = body.as_slice();
     let mut slots = Vec::new();
     while let Some((&slot, after)) = rest.split_first() {
         let (version, after) = take_varint(after)?;
@@ -53,9 +43,53 @@ pub(super) fn decode(account: &AccountId, text: &str) -> Option<Cursor> {
     Some(Cursor(slots))
 }
 
-fn checksum(account: &AccountId, body: &[u8]) -> [u8; CHECKSUM_BYTES] {
+/// The text of a place in the list of accounts: after this one, or before all.
+pub(super) fn encode_account(last: Option<&AccountId>) -> String {
+    let mut bytes = vec![FORMAT];
+    bytes.extend(last.map_or("", AccountId::as_str).as_bytes());
+    text(LIST, bytes)
+}
+
+/// The place of a text; `None` for anything that [`encode_account`] did not write.
+#[expect(clippy::option_option, reason = "no such place, and the place before all")]
+pub(super) fn decode_account(text: &str) -> Option<Option<AccountId>> {
+    let id = String::from_utf8(body(LIST, text)?).ok()?;
+    if id.is_empty() {
+        return Some(None);
+    }
+    AccountId::new(&id).ok().map(Some)
+}
+
+/// What a checksum of the list covers in the place of an account: no account has this id.
+const LIST: &str = "";
+
+/// Hex of the bytes and their checksum.
+fn text(of: &str, mut bytes: Vec<u8>) -> String {
+    bytes.extend(checksum(of, &bytes));
+    let mut text = String::with_capacity(bytes.len().saturating_mul(2));
+    for byte in bytes {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+/// What a text says behind its format byte, if its checksum is right.
+fn body(of: &str, text: &str) -> Option<Vec<u8>> {
+    let bytes = unhex(text)?;
+    let (body, sum) = bytes.split_last_chunk::<CHECKSUM_BYTES>()?;
+    if *sum != checksum(of, body) {
+        return None;
+    }
+    match body.split_first()? {
+        (&FORMAT, rest) => Some(rest.to_vec()),
+        _ => None,
+    }
+}
+
+fn checksum(of: &str, body: &[u8]) -> [u8; CHECKSUM_BYTES] {
     let mut hash = Xxh3::new();
-    hash.update(account.as_str().as_bytes());
+    hash.update(of.as_bytes());
     hash.update(&[0]);
     hash.update(body);
     let [a, b, c, d, ..] = hash.digest().to_le_bytes();
@@ -158,6 +192,17 @@ mod tests {
     fn a_cursor_of_another_account_is_refused() {
         let text = encode(&alice(), &cursor(&[(0, 7)]));
         assert_eq!(decode(&AccountId::new("bob").unwrap(), &text), None);
+    }
+
+    #[test]
+    fn a_place_in_the_list_comes_back_as_it_was_and_is_no_cursor_of_a_statement() {
+        for last in [None, Some(alice())] {
+            let text = encode_account(last.as_ref());
+            assert_eq!(decode_account(&text), Some(last));
+            assert_eq!(decode(&alice(), &text), None);
+            assert_eq!(decode_account(&text[2..]), None);
+        }
+        assert_eq!(decode_account(&encode(&alice(), &cursor(&[]))), None);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::extract::{
     AccountPath, DEFAULT_PAGE, IdempotencyKey, JsonBody, NoQuery, OptionalJsonBody, PageQuery, RequestPath,
 };
 use super::metrics::{self, Metrics, OperationResult, OperationType};
-use super::view::{AccountJson, PageJson, ReceiptJson, RequestJson};
+use super::view::{AccountJson, AccountsJson, PageJson, ReceiptJson, RequestJson};
 use super::{cursor, statement, wire};
 use crate::Wallet;
 use crate::command::{Command, LedgerError, Outcome, RequestView};
@@ -38,7 +38,7 @@ type Answered = Result<Response, Problem>;
 /// Every route. The description in `openapi.json` is checked against this list.
 pub(super) fn routes() -> Vec<(&'static str, MethodRouter<Arc<Service>>)> {
     vec![
-        ("/v1/accounts", post(open)),
+        ("/v1/accounts", get(accounts).post(open)),
         ("/v1/accounts/{account_id}", get(account)),
         ("/v1/accounts/{account_id}/credits", post(credit)),
         ("/v1/accounts/{account_id}/debits", post(debit)),
@@ -69,6 +69,18 @@ async fn open(State(service): Shared, _: NoQuery, JsonBody(body): JsonBody) -> A
     };
     service.metrics.count(OperationType::Open, result);
     answered
+}
+
+async fn accounts(State(service): Shared, query: PageQuery) -> Answered {
+    let after = match query.after {
+        None => None,
+        Some(text) => cursor::decode_account(&text)
+            .ok_or_else(|| Problem::invalid("after", "must be the next of an earlier page of this list"))?,
+    };
+    let limit = query.limit.unwrap_or(DEFAULT_PAGE);
+    let views = service.wallet.accounts(after.as_ref(), limit).await?;
+    let body = AccountsJson::new(&views, after.as_ref());
+    Ok(json(StatusCode::OK, &body))
 }
 
 async fn account(State(service): Shared, _: NoQuery, AccountPath(id): AccountPath) -> Answered {

@@ -55,6 +55,13 @@ pub(super) struct AccountJson<'a> {
     slots: Vec<SlotJson>,
 }
 
+/// One page of the list of accounts.
+#[derive(Serialize)]
+pub(super) struct AccountsJson<'a> {
+    accounts: Vec<AccountJson<'a>>,
+    next: String,
+}
+
 #[derive(Serialize)]
 struct SlotJson {
     index: u8,
@@ -173,6 +180,17 @@ impl<'a> From<&'a AccountView> for AccountJson<'a> {
             held: view.held,
             pending: view.pending,
             slots: view.slots.iter().map(SlotJson::from).collect(),
+        }
+    }
+}
+
+impl<'a> AccountsJson<'a> {
+    /// `after`: where the page began.
+    pub(super) fn new(views: &'a [AccountView], after: Option<&'a AccountId>) -> Self {
+        let last = views.last().map(|view| &view.account.id);
+        Self {
+            accounts: views.iter().map(AccountJson::from).collect(),
+            next: cursor::encode_account(last.or(after)),
         }
     }
 }

@@ -28,6 +28,17 @@ impl Store for AnyStore {
         }
     }
 
+    async fn accounts(
+        &self,
+        after: Option<&AccountId>,
+        limit: usize,
+    ) -> Result<Vec<AccountView>, LedgerError> {
+        match self {
+            Self::Memory(store) => store.accounts(after, limit).await,
+            Self::Embedded(store) => store.accounts(after, limit).await,
+        }
+    }
+
     async fn entries(
         &self,
         id: &AccountId,

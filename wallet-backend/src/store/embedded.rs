@@ -150,6 +150,9 @@ pub struct Embedded {
     running: Mutex<Option<Running>>,
 }
 
+/// A list holds up deciding for so many accounts at a time.
+const LISTED_AT_A_TIME: usize = 64;
+
 /// Of an account, what its statement is read from.
 type SlotChains = Vec<(SlotIndex, Chain)>;
 
@@ -285,6 +288,31 @@ impl Store for Embedded {
         };
         self.shared.durable(newest).await?;
         Ok(view)
+    }
+
+    async fn accounts(
+        &self,
+        after: Option<&AccountId>,
+        limit: usize,
+    ) -> Result<Vec<AccountView>, LedgerError> {
+        let (mut views, mut newest): (Vec<AccountView>, u64) = (Vec::new(), 0);
+        while views.len() < limit {
+            let wanted = LISTED_AT_A_TIME.min(limit.saturating_sub(views.len()));
+            let last = views.last().map(|view| view.account.id.clone());
+            let found = {
+                let state = self.reading()?;
+                newest = state.newest();
+                let found = state.books.after(last.as_ref().or(after), wanted);
+                found.map(|held| held.rows.view()).collect::<Vec<_>>()
+            };
+            let all = found.len() < wanted;
+            views.extend(found);
+            if all {
+                break;
+            }
+        }
+        self.shared.durable(newest).await?;
+        Ok(views)
     }
 
     async fn entries(

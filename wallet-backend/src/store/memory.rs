@@ -213,6 +213,17 @@ impl Store for Memory {
         Ok(self.lock()?.accounts.get(id).map(AccountRows::view))
     }
 
+    async fn accounts(
+        &self,
+        after: Option<&AccountId>,
+        limit: usize,
+    ) -> Result<Vec<AccountView>, LedgerError> {
+        let state = self.lock()?;
+        let begin = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let found = state.accounts.range::<AccountId, _>((begin, Bound::Unbounded));
+        Ok(found.take(limit).map(|(_, rows)| rows.view()).collect())
+    }
+
     async fn entries(
         &self,
         id: &AccountId,

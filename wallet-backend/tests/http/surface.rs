@@ -49,7 +49,7 @@ async fn an_unknown_route_is_a_problem() {
 async fn an_unknown_method_is_a_problem_that_says_which_are_known() {
     let api = Api::funded().await;
     for (method, path, allow) in [
-        ("GET", "/v1/accounts", "POST"),
+        ("PUT", "/v1/accounts", "GET,HEAD,POST"),
         ("PATCH", "/v1/accounts/alice", "GET,HEAD"),
         ("DELETE", "/v1/accounts/alice", "GET,HEAD"),
         ("GET", "/v1/accounts/alice/debits", "POST"),
@@ -120,6 +120,7 @@ async fn live_answers_have_the_documented_statuses_and_shapes() {
             r#"{"account_id":"alice","currency":"USD"}"#,
         ),
         ("post", "/v1/accounts", "{}"),
+        ("get", "/v1/accounts", ""),
         ("get", "/v1/accounts/{account_id}", ""),
         ("post", debit, five),
         ("post", debit, five),

@@ -46,6 +46,8 @@ struct Snapshot {
 pub(super) struct Books {
     store: u64,
     accounts: HashMap<AccountId, Held>,
+    /// Their ids in order, for lists.
+    ids: BTreeSet<AccountId>,
     recent: Table,
     pub(super) older: Arc<Older>,
     untidy: BTreeSet<AccountId>,
@@ -64,6 +66,10 @@ impl Books {
     pub(super) fn new(store: u64, accounts: Vec<(AccountRows, Chains)>, older: Older) -> Self {
         let mut books = Self {
             store,
+            ids: accounts
+                .iter()
+                .map(|(rows, _)| rows.account().id.clone())
+                .collect(),
             accounts: HashMap::with_capacity(accounts.len()),
             recent: Table::default(),
             older: Arc::new(older),
@@ -87,6 +93,13 @@ impl Books {
 
     pub(super) fn get(&self, id: &AccountId) -> Option<&Held> {
         self.accounts.get(id)
+    }
+
+    /// At most `limit` accounts after `after`, ascending by id.
+    pub(super) fn after(&self, after: Option<&AccountId>, limit: usize) -> impl Iterator<Item = &Held> {
+        let begin = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let ids = self.ids.range::<AccountId, _>((begin, Bound::Unbounded));
+        ids.take(limit).filter_map(|id| self.accounts.get(id))
     }
 
     pub(super) fn accounts(&self) -> impl Iterator<Item = &Held> {
@@ -133,6 +146,7 @@ impl Books {
                 (None, Some(account)) if account.id == *id => {
                     let rows = AccountRows::open(account.clone());
                     let held = Held::new(rows, Chains::default(), self.epoch);
+                    self.ids.insert(id.clone());
                     self.accounts.entry(id.clone()).or_insert(held)
                 }
                 // Rows of an account that is not there: its own rules will say so.
