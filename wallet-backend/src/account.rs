@@ -1,9 +1,13 @@
-//! The rows of the ledger, as types: account, slot, entry, pending credit. Ids are compared as bytes.
+//! The rows of the ledger, as types: account, slot, entry, pending credit, hold. Ids are compared as bytes.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::money::{Amount, Currency};
+
+mod hold;
+
+pub use hold::{Hold, HoldState, HoldTerm, MAX_HELD, MAX_HOLD_SECONDS};
 
 /// The longest account or request id, in bytes.
 pub const MAX_ID_BYTES: usize = 64;
@@ -168,9 +172,9 @@ impl SlotCount {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     Active,
-    /// Nothing goes out: debit, hold, transfer out.
+    /// Nothing goes out: debit, hold, transfer out, a reversal that takes.
     DebitFrozen,
-    /// Nothing goes in either.
+    /// Nor does anything come in, nor is a hold captured.
     Frozen,
     Closed,
 }
@@ -255,15 +259,27 @@ pub enum EntryKind {
     Consolidate,
     /// A pending credit that reached a slot.
     Settle,
+    /// Money that left slot 0 and is held from then on.
+    Hold,
+    /// Held money that left the account. The slot's balance stays.
+    Capture,
+    /// Held money that went back to slot 0. Without a request of its own: the hold has expired.
+    Release,
+    /// Undoes what an earlier request did.
+    Reversal,
 }
 
 /// What an entry belongs to, beside its request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Link {
-    /// The other account of a transfer.
+    /// The other account of a transfer or of its reversal.
     Transfer(AccountId),
     /// The other slot of a consolidation.
     Slot(SlotIndex),
+    /// The hold that is captured or released.
+    Hold(RequestId),
+    /// The request of this account that is reversed.
+    Reversed(RequestId),
 }
 
 /// One immutable effect on one slot. Key (account, slot, version); `before(n + 1) = after(n)` proves the chain.
@@ -274,7 +290,8 @@ pub struct Entry {
     /// Counts from 1 without a gap, in commit order.
     pub version: u64,
     pub kind: EntryKind,
-    /// The request that caused it; for a transfer's credit leg that of the source. `None` for a tidy job's own moves.
+    /// The request that caused it; where two accounts are moved between, that of the account whose
+    /// request it is. `None` for what no request of this account caused: a tidy job's own moves, an expiry.
     pub request: Option<RequestId>,
     /// Minor units, added to the slot.
     pub delta: i64,

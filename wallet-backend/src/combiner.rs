@@ -21,8 +21,8 @@ use tokio::time::Instant;
 
 use self::in_flight::{Claim, InFlight};
 use self::lanes::{Lanes, Queued};
-use crate::account::{AccountId, RequestId};
-use crate::command::{AccountView, Answer, LedgerError, RequestView, Task};
+use crate::account::{AccountId, Hold, RequestId};
+use crate::command::{AccountView, Answer, HoldView, LedgerError, RequestView, Task};
 use crate::store::{Cursor, EntryPage, Job, Store};
 
 mod in_flight;
@@ -287,6 +287,21 @@ impl<S: Store> Queue<S> {
             None => RequestView::NotFound,
             Some(view) => view,
         })
+    }
+
+    /// A hold as it is now.
+    ///
+    /// # Errors
+    /// As [`Queue::account`]; `HoldNotFound`.
+    pub async fn hold(&self, account: &AccountId, hold: &RequestId) -> Result<Hold, LedgerError> {
+        match self.read(self.0.store.hold(account, hold)).await? {
+            Some(HoldView::Found(hold)) => Ok(hold),
+            Some(HoldView::NotFound) => Err(LedgerError::HoldNotFound {
+                account: account.clone(),
+                hold: hold.clone(),
+            }),
+            None => Err(not_found(account)),
+        }
     }
 
     /// Accounts with something to tidy, at most `limit`.

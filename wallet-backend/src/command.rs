@@ -4,38 +4,26 @@
 //! its request and repeated byte for byte. A [`LedgerError`] is never stored: the same request may succeed later.
 //! [`LedgerError::OutcomeUnknown`] says that only sending the same id again can tell.
 
-use crate::account::{Account, AccountId, Entry, EntryKind, Pending, RequestId, Slot, SlotIndex, Timestamp};
-use crate::money::{Amount, Currency};
+use crate::account::{Account, AccountId, Entry, EntryKind, Hold, HoldState, Pending, RequestId};
+
+mod operation;
+mod outcome;
+mod view;
+
+pub use operation::{Amendment, DebitAmount, Operation, Remainder};
+pub use outcome::{Leg, Outcome, Posting, Receipt, ReceiptKind, Refusal};
+pub use view::{AccountView, HoldView, RequestView};
 
 /// The longest memo, in bytes.
 pub const MAX_MEMO_BYTES: usize = 256;
 
-/// A request to move money: what is stored and compared when its id comes again.
+/// A request to move money, or to change the account: what is stored and compared when its id comes again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
     /// The account whose request ids this one belongs to; of a transfer, the source.
     pub account: AccountId,
     pub request: RequestId,
     pub operation: Operation,
-}
-
-/// What a [`Command`] does.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Operation {
-    Credit {
-        amount: Amount,
-        memo: Option<Box<str>>,
-    },
-    Debit {
-        amount: Amount,
-        memo: Option<Box<str>>,
-    },
-    /// `to` is never the command's own account.
-    Transfer {
-        to: AccountId,
-        amount: Amount,
-        memo: Option<Box<str>>,
-    },
 }
 
 /// Anything that a store decides and writes, in the order in which it was queued.
@@ -49,7 +37,7 @@ pub enum Task {
         account: AccountId,
         request: RequestId,
     },
-    /// Settles pending credits and consolidates slots. The job's own; never stored.
+    /// Sweeps expired holds, settles pending credits and consolidates slots. The job's own; never stored.
     Tidy {
         account: AccountId,
     },
@@ -66,13 +54,25 @@ impl Task {
         }
     }
 
-    /// The other account whose rows the task needs: of a transfer, the target.
+    /// What the task does under its request id; `None` for what is no command.
     #[must_use]
-    pub fn target(&self) -> Option<&AccountId> {
+    pub fn operation(&self) -> Option<&Operation> {
         match self {
-            Self::Run(command) => command.operation.target(),
+            Self::Run(command) => Some(&command.operation),
             Self::Open(_) | Self::Abandon { .. } | Self::Tidy { .. } => None,
         }
+    }
+
+    /// The other account whose rows the task needs: of a transfer, its target, and of the reversal of one, that
+    /// target again. `original` is the record of the request that a reversal undoes.
+    #[must_use]
+    pub fn target<'a>(&'a self, original: Option<&'a RequestRecord>) -> Option<&'a AccountId> {
+        let own = self.operation()?;
+        let undone = || original?.operation.as_ref();
+        own.target().or_else(|| {
+            own.reverses()?;
+            undone()?.target()
+        })
     }
 
     /// The request id under which the outcome is filed.
@@ -86,145 +86,6 @@ impl Task {
     }
 }
 
-impl Operation {
-    /// Of a transfer, the account that it goes to.
-    #[must_use]
-    pub const fn target(&self) -> Option<&AccountId> {
-        match self {
-            Self::Transfer { to, .. } => Some(to),
-            Self::Credit { .. } | Self::Debit { .. } => None,
-        }
-    }
-
-    /// What it moves.
-    #[must_use]
-    pub const fn amount(&self) -> Amount {
-        match self {
-            Self::Credit { amount, .. } | Self::Debit { amount, .. } | Self::Transfer { amount, .. } => {
-                *amount
-            }
-        }
-    }
-
-    /// The note that came with it, at most [`MAX_MEMO_BYTES`] long.
-    #[must_use]
-    pub fn memo(&self) -> Option<&str> {
-        match self {
-            Self::Credit { memo, .. } | Self::Debit { memo, .. } | Self::Transfer { memo, .. } => {
-                memo.as_deref()
-            }
-        }
-    }
-
-    /// What its receipt is for.
-    #[must_use]
-    pub const fn kind(&self) -> ReceiptKind {
-        match self {
-            Self::Credit { .. } => ReceiptKind::Credit,
-            Self::Debit { .. } => ReceiptKind::Debit,
-            Self::Transfer { .. } => ReceiptKind::Transfer,
-        }
-    }
-}
-
-/// What a request became. Stored, and repeated for ever.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    Posted(Receipt),
-    Refused(Refusal),
-}
-
-/// Proof of what was done: the operation's own legs only.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Receipt {
-    pub account: AccountId,
-    pub request: RequestId,
-    pub kind: ReceiptKind,
-    pub amount: Amount,
-    pub currency: Currency,
-    pub posting: Posting,
-    pub at: Timestamp,
-    /// Both legs of a transfer, source first; a pending leg is absent.
-    pub legs: Vec<Leg>,
-}
-
-/// The operation that a receipt is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReceiptKind {
-    Credit,
-    Debit,
-    Transfer,
-}
-
-/// Whether every leg has reached a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Posting {
-    Posted,
-    /// A credit waits in the pending rows; the money is the account's already.
-    Pending,
-}
-
-/// One entry of a receipt.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Leg {
-    pub account: AccountId,
-    pub slot: SlotIndex,
-    pub version: u64,
-    pub delta: i64,
-    pub held_delta: i64,
-    /// The slot's balance after, in minor units.
-    pub balance_after: i64,
-}
-
-impl From<&Entry> for Leg {
-    fn from(entry: &Entry) -> Self {
-        Self {
-            account: entry.account.clone(),
-            slot: entry.slot,
-            version: entry.version,
-            delta: entry.delta,
-            held_delta: entry.held_delta,
-            balance_after: entry.balance_after,
-        }
-    }
-}
-
-impl Outcome {
-    /// What a look-up shows once the pending credit has reached a slot by `leg`. A replay goes on repeating the
-    /// outcome as it was stored.
-    #[must_use]
-    pub fn settled_by(mut self, leg: Leg) -> Self {
-        if let Self::Posted(receipt) = &mut self
-            && receipt.posting == Posting::Pending
-        {
-            receipt.posting = Posting::Posted;
-            receipt.legs.push(leg);
-        }
-        self
-    }
-}
-
-/// A refusal for a reason of business. Sticky: the same id answers it again even when the reason is gone.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    #[error("{account} has {available} available, {asked} was asked for")]
-    InsufficientFunds {
-        account: AccountId,
-        asked: i64,
-        available: i64,
-    },
-    #[error("{account} is frozen for this operation")]
-    AccountFrozen { account: AccountId },
-    #[error("{account} is closed")]
-    AccountClosed { account: AccountId },
-    #[error("{account} cannot take {asked} more")]
-    BalanceLimit { account: AccountId, asked: i64 },
-    #[error("{from} and {to} are different currencies")]
-    CurrencyMismatch { from: Currency, to: Currency },
-    #[error("the request was abandoned before it was decided")]
-    Abandoned,
-}
-
 /// What the store answers to one [`Task`], once everything the decision saw is durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
@@ -232,7 +93,7 @@ pub enum Answer {
     Opened { account: AccountView, created: bool },
     /// `replayed`: the id was decided earlier, and this is that outcome.
     Decided { outcome: Outcome, replayed: bool },
-    /// `more`: pending rows are left, which the next task settles.
+    /// `more`: pending rows or expired holds are left for the next task.
     Tidied { more: bool },
 }
 
@@ -244,6 +105,10 @@ pub enum LedgerError {
     Invalid { field: &'static str, reason: String },
     #[error("no account {account}")]
     AccountNotFound { account: AccountId, field: &'static str },
+    #[error("{account} has no hold {hold}")]
+    HoldNotFound { account: AccountId, hold: RequestId },
+    #[error("{account} has no request {reverses} to reverse")]
+    NothingToReverse { account: AccountId, reverses: RequestId },
     #[error("account {account} exists with another {field}")]
     AccountExists { account: AccountId, field: &'static str },
     /// `field`: the first field in which the two commands differ.
@@ -267,47 +132,6 @@ pub enum LedgerError {
     OutcomeUnknown { reason: String },
 }
 
-/// An account with its money, at one cut.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AccountView {
-    pub account: Account,
-    /// Every slot row, ascending; at least `account.slots` of them.
-    pub slots: Vec<Slot>,
-    /// Minor units in unexpired holds.
-    pub held: i64,
-    /// Minor units accepted and not yet in a slot.
-    pub pending: i64,
-}
-
-impl AccountView {
-    /// Slots + held + pending, in minor units.
-    #[must_use]
-    pub fn balance(&self) -> i64 {
-        self.slots
-            .iter()
-            .map(|slot| slot.balance)
-            .fold(self.held.saturating_add(self.pending), i64::saturating_add)
-    }
-
-    /// Balance - held - floor, not under 0. The status does not enter into it.
-    #[must_use]
-    pub fn available(&self) -> i64 {
-        self.balance()
-            .saturating_sub(self.held)
-            .saturating_sub(self.account.floor)
-            .max(0)
-    }
-}
-
-/// What is known of a request id.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RequestView {
-    /// Not decided here YET: only sending the same id again is safe.
-    NotFound,
-    InProgress,
-    Decided(Outcome),
-}
-
 /// What was decided for a request, as it is stored: enough to compare a later command field by field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestRecord {
@@ -329,6 +153,8 @@ pub struct Changes {
     pub pending_added: Vec<(AccountId, Pending)>,
     /// Numbers of pending rows that have become entries here.
     pub pending_settled: Vec<(AccountId, u64)>,
+    /// Holds placed or changed here, each once and as it became. One that has ended is gone from the rows.
+    pub holds: Vec<(AccountId, Hold)>,
 }
 
 impl Changes {
@@ -339,13 +165,40 @@ impl Changes {
         let opened = self.account.iter().map(|account| &account.id);
         let entered = self.entries.iter().map(|entry| &entry.account);
         let added = self.pending_added.iter().map(|(account, _)| account);
-        // What settles has an entry, so it is named already.
+        // What settles or is held has an entry, so it is named already.
         for id in opened.chain(entered).chain(added) {
             if !ids.contains(&id) {
                 ids.push(id);
             }
         }
         ids
+    }
+
+    /// Holds that ended here, by account. A store keeps them for look-ups and late captures.
+    pub fn ended_holds(&self) -> impl Iterator<Item = (&AccountId, &Hold)> {
+        let all = self.holds.iter().map(|(account, hold)| (account, hold));
+        all.filter(|(_, hold)| hold.state != HoldState::Open)
+    }
+
+    /// One of them.
+    #[must_use]
+    pub fn ended_hold(&self, account: &AccountId, hold: &RequestId) -> Option<&Hold> {
+        let mut ended = self.ended_holds();
+        ended
+            .find(|(of, found)| *of == account && found.id == *hold)
+            .map(|(_, found)| found)
+    }
+
+    /// The request that was reversed here: its account, its id, and the reversal's. A store keeps it, so that nothing
+    /// is reversed twice.
+    #[must_use]
+    pub fn reversal(&self) -> Option<(&AccountId, &RequestId, &RequestId)> {
+        let record = self.request.as_ref()?;
+        let reverses = record.operation.as_ref()?.reverses()?;
+        match record.outcome {
+            Outcome::Posted(_) => Some((&record.account, reverses, &record.request)),
+            Outcome::Amended(_) | Outcome::Refused(_) => None,
+        }
     }
 }
 
@@ -360,6 +213,10 @@ impl EntryKind {
             Self::TransferOut => "transfer_out",
             Self::Consolidate => "consolidate",
             Self::Settle => "settle",
+            Self::Hold => "hold",
+            Self::Capture => "capture",
+            Self::Release => "release",
+            Self::Reversal => "reversal",
         }
     }
 }

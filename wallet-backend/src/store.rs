@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::oneshot;
 
 use crate::account::{AccountId, Entry, RequestId, SlotIndex};
-use crate::command::{AccountView, Answer, LedgerError, RequestView, Task};
+use crate::command::{AccountView, Answer, HoldView, LedgerError, RequestView, Task};
 
 pub mod any;
 pub mod embedded;
@@ -120,7 +120,7 @@ pub trait Store: Send + Sync + 'static {
     /// take the next batch, which may be before the answers: deciding runs ahead of syncing.
     fn run(&self, batch: Vec<Job>) -> impl Future<Output = ()> + Send;
 
-    /// The account at one cut, or `None`.
+    /// The account at one cut, or `None`. What has expired by then is not held any more.
     fn account(
         &self,
         id: &AccountId,
@@ -152,7 +152,14 @@ pub trait Store: Send + Sync + 'static {
         request: &RequestId,
     ) -> impl Future<Output = Result<Option<RequestView>, LedgerError>> + Send;
 
-    /// Accounts with something to tidy, at most `limit`. Takes turns: none is passed over for ever.
+    /// A hold as it is now, however long ago it ended. `None` for an unknown account.
+    fn hold(
+        &self,
+        account: &AccountId,
+        hold: &RequestId,
+    ) -> impl Future<Output = Result<Option<HoldView>, LedgerError>> + Send;
+
+    /// Accounts with something to tidy, expired holds too, at most `limit`. Takes turns: none is passed over for ever.
     fn untidy(&self, limit: usize) -> Vec<AccountId>;
 
     /// Pending credits of all accounts: rows, not money.

@@ -3,9 +3,12 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::account::{Account, AccountId, RequestId};
+use crate::account::{Account, AccountId, Hold, HoldTerm, RequestId};
 use crate::combiner::{Combiner, Limits, Observed, Queue};
-use crate::command::{AccountView, Answer, Command, LedgerError, Operation, Outcome, RequestView, Task};
+use crate::command::{
+    AccountView, Amendment, Answer, Command, DebitAmount, LedgerError, Operation, Outcome, Remainder,
+    RequestView, Task,
+};
 use crate::jobs::tidy;
 use crate::money::Amount;
 use crate::store::any::AnyStore;
@@ -28,7 +31,9 @@ pub const MAX_PAGE: usize = 1_000;
 /// - **Whole.** An operation happens with all its legs, or not at all. A refusal changes nothing but its own record.
 /// - **Kept.** Every answer, reads and replays too, waits until all that it saw is durable in the store.
 /// - **Never below.** No slot goes below zero, and what takes money out leaves the floor. `InsufficientFunds` is only
-///   ever said with proof: slots and pending credits together, at one cut.
+///   ever said with proof: slots, pending credits and expired holds together, at one cut.
+/// - **One end.** A hold is captured, released or expired, never two of them, and never for more than it was. Its
+///   deadline counts at once, swept or not. Nothing is reversed twice.
 /// - **Explained.** The entries of a slot count from 1 without a gap, and each one's `balance_after` is the last
 ///   one's plus its own `delta`.
 /// - **Sure.** `Unavailable` means that nothing happened. `OutcomeUnknown` means: send the same id again, or
@@ -111,7 +116,7 @@ impl Wallet {
             .await
     }
 
-    /// Takes money, never below the floor.
+    /// Takes money, never below the floor: an [`Amount`], or all there is.
     ///
     /// # Errors
     /// As [`Wallet::run`].
@@ -119,11 +124,92 @@ impl Wallet {
         &self,
         account: &AccountId,
         request: &RequestId,
-        amount: Amount,
+        amount: impl Into<DebitAmount>,
         memo: Option<&str>,
     ) -> Result<Decided, LedgerError> {
-        let memo = memo.map(Into::into);
+        let (amount, memo) = (amount.into(), memo.map(Into::into));
         self.run(command(account, request, Operation::Debit { amount, memo }))
+            .await
+    }
+
+    /// Sets money aside, until it is captured, released, or `expires_in` is over. `request` is the hold's id.
+    ///
+    /// # Errors
+    /// As [`Wallet::run`].
+    pub async fn hold(
+        &self,
+        account: &AccountId,
+        request: &RequestId,
+        amount: Amount,
+        expires_in: Option<HoldTerm>,
+    ) -> Result<Decided, LedgerError> {
+        self.run(command(account, request, Operation::Hold { amount, expires_in }))
+            .await
+    }
+
+    /// Takes money out of a hold; `None` is all that is left of it.
+    ///
+    /// # Errors
+    /// `HoldNotFound`, and as [`Wallet::run`].
+    pub async fn capture(
+        &self,
+        account: &AccountId,
+        request: &RequestId,
+        hold: &RequestId,
+        amount: Option<Amount>,
+        remainder: Remainder,
+    ) -> Result<Decided, LedgerError> {
+        let hold = hold.clone();
+        let operation = Operation::Capture {
+            hold,
+            amount,
+            remainder,
+        };
+        self.run(command(account, request, operation)).await
+    }
+
+    /// Gives all that is left of a hold back to its account.
+    ///
+    /// # Errors
+    /// `HoldNotFound`, and as [`Wallet::run`].
+    pub async fn release(
+        &self,
+        account: &AccountId,
+        request: &RequestId,
+        hold: &RequestId,
+    ) -> Result<Decided, LedgerError> {
+        let hold = hold.clone();
+        self.run(command(account, request, Operation::Release { hold }))
+            .await
+    }
+
+    /// Undoes what `reverses`, a request of the account, did: wholly, and once.
+    ///
+    /// # Errors
+    /// `NothingToReverse`, and as [`Wallet::run`].
+    pub async fn reverse(
+        &self,
+        account: &AccountId,
+        request: &RequestId,
+        reverses: &RequestId,
+    ) -> Result<Decided, LedgerError> {
+        let reverses = reverses.clone();
+        self.run(command(account, request, Operation::Reversal { reverses }))
+            .await
+    }
+
+    /// Changes the account's status, slots, modes or floor, in force when this returns. The outcome is
+    /// [`Outcome::Amended`].
+    ///
+    /// # Errors
+    /// As [`Wallet::run`].
+    pub async fn amend(
+        &self,
+        account: &AccountId,
+        request: &RequestId,
+        amendment: Amendment,
+    ) -> Result<Decided, LedgerError> {
+        self.run(command(account, request, Operation::Amend(amendment)))
             .await
     }
 
@@ -182,6 +268,14 @@ impl Wallet {
     ) -> Result<Vec<AccountView>, LedgerError> {
         check_limit(limit)?;
         self.queue.accounts(after, limit).await
+    }
+
+    /// A hold as it is now, however long ago it ended.
+    ///
+    /// # Errors
+    /// `AccountNotFound`, `HoldNotFound`, `Unavailable`.
+    pub async fn look_up_hold(&self, account: &AccountId, hold: &RequestId) -> Result<Hold, LedgerError> {
+        self.queue.hold(account, hold).await
     }
 
     /// One page of the statement: at most `limit` (1 to [`MAX_PAGE`]) entries after `after`.

@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 use tokio::sync::Semaphore;
 use wallet_backend::account::{AccountId, RequestId};
 use wallet_backend::combiner::{Combiner, Limits, Observed, Queue};
-use wallet_backend::command::{AccountView, Answer, LedgerError, Outcome, RequestView, Task};
+use wallet_backend::command::{AccountView, Answer, HoldView, LedgerError, Outcome, RequestView, Task};
 use wallet_backend::store::memory::Memory;
 use wallet_backend::store::{Cursor, EntryPage, Job, Store};
 
@@ -69,6 +69,10 @@ impl Store for Gated {
         request: &RequestId,
     ) -> Result<Option<RequestView>, LedgerError> {
         self.model.request(account, request).await
+    }
+
+    async fn hold(&self, account: &AccountId, hold: &RequestId) -> Result<Option<HoldView>, LedgerError> {
+        self.model.hold(account, hold).await
     }
 
     fn untidy(&self, limit: usize) -> Vec<AccountId> {

@@ -26,9 +26,20 @@ pub(crate) struct Entry {
     pub(crate) kind: String,
     pub(crate) request: Option<String>,
     pub(crate) delta: i64,
+    pub(crate) held_delta: i64,
     pub(crate) balance_after: i64,
-    /// Of a transfer's leg, the other account.
-    pub(crate) other: Option<String>,
+    pub(crate) link: Link,
+}
+
+/// What an entry says that it belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Link {
+    /// Nothing that is judged here.
+    None,
+    /// The other account.
+    Account(String),
+    Hold(String),
+    Reversed(String),
 }
 
 /// One leg of a receipt.
@@ -38,6 +49,7 @@ pub(crate) struct Leg {
     pub(crate) slot: u8,
     pub(crate) version: u64,
     pub(crate) delta: i64,
+    pub(crate) held_delta: i64,
     pub(crate) balance_after: i64,
 }
 
@@ -46,7 +58,7 @@ pub(crate) struct Leg {
 pub(crate) struct Receipt {
     pub(crate) account: String,
     pub(crate) request: String,
-    /// As on the wire: `credit`, `debit`, `transfer`.
+    /// As on the wire: `credit`, `hold`, `transfer`, …
     pub(crate) kind: String,
     pub(crate) amount: i64,
     pub(crate) pending: bool,
@@ -93,6 +105,8 @@ impl History {
         let chains = self.chains(&mut faults);
         self.check_moves(&mut faults);
         self.check_single_effects(&mut faults);
+        self.check_holds(&chains, &mut faults);
+        self.check_reversals(&mut faults);
         self.check_receipts(&chains, &mut faults);
         self.check_refusals(&mut faults);
         self.check_reads(&chains, &mut faults);
@@ -148,13 +162,52 @@ impl History {
     fn check_single_effects(&self, faults: &mut Vec<String>) {
         let mut seen = HashSet::new();
         for entry in self.effects() {
-            let credits = matches!(entry.kind.as_str(), "credit" | "transfer_in" | "settle");
-            if !seen.insert((owner(entry), &entry.account, credits)) {
+            let effect = match entry.kind.as_str() {
+                "credit" | "transfer_in" | "settle" => "came in",
+                other => other,
+            };
+            if !seen.insert((owner(entry), &entry.account, effect)) {
                 let (account, version) = (&entry.account, entry.version);
                 faults.push(format!(
                     "{account}/{}@{version}: its request had this effect before",
                     entry.slot
                 ));
+            }
+        }
+    }
+
+    /// What is captured and given back of a hold is never more than it was, and comes after it was placed.
+    fn check_holds(&self, chains: &HashMap<SlotKey<'_>, Vec<&Entry>>, faults: &mut Vec<String>) {
+        for ((account, slot), entries) in chains {
+            let mut rest: HashMap<&str, i64> = HashMap::new();
+            for entry in entries.iter().filter(|entry| entry.held_delta != 0) {
+                let hold = match (&entry.link, &entry.request) {
+                    (Link::Hold(hold), _) => hold,
+                    (_, Some(request)) if entry.kind == "hold" => request,
+                    _ => "",
+                };
+                let left = rest.entry(hold).or_default();
+                *left += entry.held_delta;
+                let opposite = entry.kind == "capture" || entry.delta == -entry.held_delta;
+                if *left < 0 || !opposite || (entry.kind == "hold") != (entry.held_delta > 0) {
+                    let version = entry.version;
+                    faults.push(format!(
+                        "{account}/{slot}@{version}: {left} left of hold {hold:?}"
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Nothing is reversed twice.
+    fn check_reversals(&self, faults: &mut Vec<String>) {
+        let mut seen = HashSet::new();
+        for entry in &self.entries {
+            if let Link::Reversed(request) = &entry.link
+                && !seen.insert((&entry.account, request))
+            {
+                let account = &entry.account;
+                faults.push(format!("{account} {request}: was reversed twice"));
             }
         }
     }
@@ -173,22 +226,18 @@ impl History {
             {
                 faults.push(format!("{name}: two answers differ"));
             }
-            let deltas: Vec<i64> = receipt.legs.iter().map(|leg| leg.delta).collect();
-            let (plus, minus) = (receipt.amount, -receipt.amount);
-            let right: &[i64] = match (receipt.kind.as_str(), receipt.pending) {
-                ("credit", false) => &[plus],
-                ("credit", true) => &[],
-                ("debit", false) | ("transfer", true) => &[minus],
-                ("transfer", false) => &[minus, plus],
-                _ => &[0],
-            };
-            if deltas != right {
-                faults.push(format!("{name}: legs {deltas:?} for {} of {plus}", receipt.kind));
+            if !receipt.moves_its_amount() {
+                let deltas = receipt.deltas();
+                faults.push(format!(
+                    "{name}: legs {deltas:?} for {} of {}",
+                    receipt.kind, receipt.amount
+                ));
             }
             for leg in &receipt.legs {
                 let entry = at(chains, &leg.account, leg.slot, leg.version);
                 let same = entry.is_some_and(|entry| {
-                    (entry.delta, entry.balance_after) == (leg.delta, leg.balance_after)
+                    (entry.delta, entry.held_delta, entry.balance_after)
+                        == (leg.delta, leg.held_delta, leg.balance_after)
                         && entry.request.as_ref() == Some(&receipt.request)
                 });
                 if !same {
@@ -296,11 +345,40 @@ impl History {
     }
 }
 
-/// The request that an entry belongs to, by its key: of a transfer's credit leg, the source's.
+impl Receipt {
+    fn deltas(&self) -> Vec<(i64, i64)> {
+        let legs = self.legs.iter();
+        legs.map(|leg| (leg.delta, leg.held_delta)).collect()
+    }
+
+    /// What each kind may do to slots and to what is held.
+    fn moves_its_amount(&self) -> bool {
+        let (plus, minus) = (self.amount, -self.amount);
+        let legs = self.deltas();
+        match (self.kind.as_str(), self.pending, legs.as_slice()) {
+            ("credit", true, legs) => legs.is_empty(),
+            ("credit", false, legs) => legs == [(plus, 0)],
+            ("debit", false, legs) | ("transfer", true, legs) => legs == [(minus, 0)],
+            ("transfer", false, legs) => legs == [(minus, 0), (plus, 0)],
+            ("hold", false, legs) => legs == [(minus, plus)],
+            ("capture", false, [first, rest @ ..]) => {
+                let back = rest.iter().all(|(delta, held)| *delta > 0 && *held == -delta);
+                *first == (0, minus) && rest.len() < 2 && back
+            }
+            ("release", false, legs) => legs == [(plus, minus)],
+            ("reversal", false, legs) => {
+                legs == [(minus, 0)] || legs == [(plus, 0)] || legs == [(minus, 0), (plus, 0)]
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The request that an entry belongs to, by its key: of what moves between two accounts, that of the one who asked.
 fn owner(entry: &Entry) -> Option<RequestKey<'_>> {
     let request = entry.request.as_deref()?;
-    let account = match (entry.kind.as_str(), &entry.other) {
-        ("transfer_in" | "settle", Some(source)) => source,
+    let account = match (entry.kind.as_str(), &entry.link) {
+        ("transfer_in" | "settle" | "reversal", Link::Account(source)) => source,
         _ => &entry.account,
     };
     Some((account, request))

@@ -1,6 +1,6 @@
 //! A mutant per rule of the history checker: each fault a ledger could have is found, and a clean history has none.
 
-use crate::history::{Entry, History, Leg, Read, Receipt, Refusal, Span};
+use crate::history::{Entry, History, Leg, Link, Read, Receipt, Refusal, Span};
 
 fn entry(account: &str, slot: u8, version: u64, kind: &str, delta: i64, after: i64) -> Entry {
     Entry {
@@ -10,8 +10,9 @@ fn entry(account: &str, slot: u8, version: u64, kind: &str, delta: i64, after: i
         kind: kind.to_owned(),
         request: None,
         delta,
+        held_delta: 0,
         balance_after: after,
-        other: None,
+        link: Link::None,
     }
 }
 
@@ -28,6 +29,7 @@ fn receipt(request: &str, kind: &str, amount: i64, entries: &[&Entry], begun: u6
         slot: entry.slot,
         version: entry.version,
         delta: entry.delta,
+        held_delta: entry.held_delta,
         balance_after: entry.balance_after,
     };
     Receipt {
@@ -45,6 +47,35 @@ fn receipt(request: &str, kind: &str, amount: i64, entries: &[&Entry], begun: u6
     }
 }
 
+/// Bob sets 1 aside and has it captured; Alice takes back what she paid.
+fn held_and_reversed() -> History {
+    let held = |held_delta, entry| Entry { held_delta, ..entry };
+    let got = of("c", entry("bob", 0, 1, "credit", 3, 3));
+    let placed = held(2, of("h", entry("bob", 0, 2, "hold", -2, 1)));
+    let link = Link::Hold("h".to_owned());
+    let taken = Entry {
+        link: link.clone(),
+        ..held(-1, of("k", entry("bob", 0, 3, "capture", 0, 1)))
+    };
+    let back = Entry {
+        link,
+        ..held(-1, of("k", entry("bob", 0, 4, "release", 1, 2)))
+    };
+    let undone = Entry {
+        link: Link::Reversed("c".to_owned()),
+        ..of("u", entry("bob", 0, 5, "reversal", -2, 0))
+    };
+    History {
+        receipts: vec![
+            receipt("h", "hold", 2, &[&placed], 0),
+            receipt("k", "capture", 1, &[&taken, &back], 2),
+            receipt("u", "reversal", 2, &[&undone], 4),
+        ],
+        entries: vec![got, placed, taken, back, undone],
+        ..History::default()
+    }
+}
+
 /// Alice gets 10 in slot 1, it is brought to slot 0, she pays 4 and sends 1 to Bob; then both are read.
 fn clean() -> History {
     let credit = of("c", entry("alice", 1, 1, "credit", 10, 10));
@@ -52,11 +83,11 @@ fn clean() -> History {
     let within = entry("alice", 0, 1, "consolidate", 10, 10);
     let debit = of("d", entry("alice", 0, 2, "debit", -4, 6));
     let sent = Entry {
-        other: Some("bob".to_owned()),
+        link: Link::Account("bob".to_owned()),
         ..of("t", entry("alice", 0, 3, "transfer_out", -1, 5))
     };
     let got = Entry {
-        other: Some("alice".to_owned()),
+        link: Link::Account("alice".to_owned()),
         ..of("t", entry("bob", 0, 1, "transfer_in", 1, 1))
     };
     History {
@@ -82,7 +113,10 @@ fn clean() -> History {
 }
 
 fn finds(fault: &str, mutate: impl FnOnce(&mut History)) {
-    let mut history = clean();
+    finds_in(clean(), fault, mutate);
+}
+
+fn finds_in(mut history: History, fault: &str, mutate: impl FnOnce(&mut History)) {
     mutate(&mut history);
     let faults = history.faults();
     assert!(faults.iter().any(|found| found.contains(fault)), "{faults:?}");
@@ -91,6 +125,39 @@ fn finds(fault: &str, mutate: impl FnOnce(&mut History)) {
 #[test]
 fn a_clean_history_has_no_fault() {
     assert_eq!(clean().faults(), Vec::<String>::new());
+    assert_eq!(held_and_reversed().faults(), Vec::<String>::new());
+}
+
+#[test]
+fn a_hold_captured_past_its_amount_is_found() {
+    finds_in(held_and_reversed(), "-1 left of hold \"h\"", |history| {
+        history.entries[2].held_delta = -2;
+    });
+}
+
+#[test]
+fn a_hold_that_makes_money_is_found() {
+    finds_in(held_and_reversed(), "left of hold \"h\"", |history| {
+        history.entries[1].held_delta = 3;
+    });
+}
+
+#[test]
+fn a_request_reversed_by_two_ids_is_found() {
+    finds_in(held_and_reversed(), "c: was reversed twice", |history| {
+        let again = Entry {
+            link: Link::Reversed("c".to_owned()),
+            ..of("v", entry("bob", 0, 6, "reversal", 0, 0))
+        };
+        history.entries.push(again);
+    });
+}
+
+#[test]
+fn a_capture_whose_legs_are_not_its_amount_is_found() {
+    finds_in(held_and_reversed(), "for capture of 2", |history| {
+        history.receipts[1].amount = 2;
+    });
 }
 
 #[test]

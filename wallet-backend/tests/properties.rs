@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use wallet_backend::account::{Account, AccountId, CreditMode, RequestId};
-use wallet_backend::clock::Clock;
+use wallet_backend::account::{Account, AccountId, CreditMode, Hold, HoldState, RequestId, Status};
 use wallet_backend::command::{
-    AccountView, Answer, LedgerError, Operation, Outcome, Refusal, RequestView, Task,
+    AccountView, Amendment, Answer, HoldView, LedgerError, Operation, Outcome, Receipt, Refusal, RequestView,
+    Task,
 };
 use wallet_backend::money::Currency;
 use wallet_backend::store::Preference;
@@ -15,7 +15,8 @@ use wallet_backend::store::memory::Memory;
 
 use crate::history::{self, History, Span};
 use crate::support::{
-    Bench, abandon, acknowledged, credit, debit, hashed, journal, ordinary, seen, slotted, tidy, transfer,
+    Bench, SECOND, Time, abandon, acknowledged, amend, capture, capture_part, credit, debit, drain, hashed,
+    hold, journal, ordinary, release, reslot, reversal, seen, slotted, status, tidy, transfer,
 };
 
 fn accounts() -> Vec<Account> {
@@ -42,19 +43,66 @@ fn accounts() -> Vec<Account> {
     ]
 }
 
+/// One thing that happens.
+#[derive(Clone, Debug)]
+enum Step {
+    Ask(Task),
+    /// Half seconds.
+    Wait(i64),
+}
+
 /// Small ids and amounts: replays, reuse, refusals and collections all happen often.
-fn steps() -> impl Strategy<Value = Vec<Task>> {
+fn steps() -> impl Strategy<Value = Vec<Step>> {
     let name = || prop::sample::select(vec!["a", "b", "c", "d", "e", "f"]);
     let id = || (0..40_u8).prop_map(|number| format!("r{number}"));
-    let step = prop_oneof![
+    // Few, so that most holds are met again.
+    let held = || (0..5_u8).prop_map(|number| format!("r{number}"));
+    let moves = prop_oneof![
         5 => (name(), id(), 1..60_i64).prop_map(|(account, id, minor)| credit(account, &id, minor)),
-        5 => (name(), id(), 1..60_i64).prop_map(|(account, id, minor)| debit(account, &id, minor)),
+        4 => (name(), id(), 1..60_i64).prop_map(|(account, id, minor)| debit(account, &id, minor)),
+        1 => (name(), id()).prop_map(|(account, id)| drain(account, &id)),
         4 => (name(), id(), name(), 1..60_i64)
             .prop_map(|(from, id, to, minor)| transfer(from, &id, to, minor)),
+    ];
+    let holds = prop_oneof![
+        3 => (name(), held(), 1..40_i64, 0..5_u32)
+            .prop_map(|(account, id, minor, seconds)| hold(account, &id, minor, seconds)),
+        2 => (name(), id(), held(), 0..40_i64)
+            .prop_map(|(account, id, of, minor)| capture(account, &id, &of, minor)),
+        2 => (name(), id(), held(), 0..20_i64)
+            .prop_map(|(account, id, of, minor)| capture_part(account, &id, &of, minor)),
+        1 => (name(), id(), held()).prop_map(|(account, id, of)| release(account, &id, &of)),
+    ];
+    let others = prop_oneof![
+        4 => (name(), id(), id()).prop_map(|(account, id, of)| reversal(account, &id, &of)),
         1 => (name(), id()).prop_map(|(account, id)| abandon(account, &id)),
         2 => name().prop_map(tidy),
+        1 => (name(), id(), 1..7_u8).prop_map(|(account, id, slots)| reslot(account, &id, slots)),
+        1 => (name(), id(), any_status()).prop_map(|(account, id, to)| status(account, &id, to)),
+        1 => (name(), id(), 0..20_i64).prop_map(|(account, id, floor)| {
+            let floor = Some(floor);
+            amend(account, &id, Amendment { floor, ..Amendment::default() })
+        }),
     ];
-    prop::collection::vec(step, 1..120)
+    let step = prop_oneof![
+        14 => moves.prop_map(Step::Ask),
+        8 => holds.prop_map(Step::Ask),
+        8 => others.prop_map(Step::Ask),
+        1 => (1..5_i64).prop_map(Step::Wait),
+    ];
+    prop::collection::vec(step, 1..150)
+}
+
+/// Mostly active, so that something happens.
+fn any_status() -> impl Strategy<Value = Status> {
+    prop::sample::select(vec![
+        Status::Active,
+        Status::Active,
+        Status::Active,
+        Status::DebitFrozen,
+        Status::Frozen,
+        Status::Closed,
+    ])
 }
 
 /// What the ledger should be, kept apart from it.
@@ -63,6 +111,10 @@ struct Expected {
     /// What came in from outside minus what went out.
     money: HashMap<Currency, i64>,
     first: HashMap<(AccountId, RequestId), (Option<Operation>, Outcome)>,
+    /// What was reversed, and by which request.
+    reversed: HashMap<(AccountId, RequestId), RequestId>,
+    /// Holds that have ended, as they were seen then.
+    ended: HashMap<(AccountId, RequestId), Hold>,
     history: History,
     ticks: u64,
 }
@@ -76,7 +128,8 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let bench = Bench::new(Memory::new(Clock::System, Preference::default()));
+        let time = Time::default();
+        let bench = Bench::at(Memory::new(time.clock(), Preference::default()), time);
         for account in accounts() {
             bench.open(account);
         }
@@ -93,7 +146,34 @@ impl World {
             .collect()
     }
 
-    fn step(&mut self, task: &Task) {
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::Ask(task) => self.ask(task),
+            Step::Wait(halves) => self.bench.time.pass(halves * SECOND / 2),
+        }
+        self.check_holds();
+    }
+
+    /// No hold is worth more than it was, and one that has ended stays as it ended.
+    fn check_holds(&mut self) {
+        for (account, id) in self.expected.first.keys() {
+            let Some(HoldView::Found(hold)) = self.bench.look_up_hold(account.as_str(), id.as_str()) else {
+                continue;
+            };
+            assert!(
+                hold.rest() >= 0 && hold.captured >= 0 && hold.released >= 0,
+                "{hold:?}"
+            );
+            assert_eq!(hold.rest() > 0, hold.state == HoldState::Open, "{hold:?}");
+            if hold.state != HoldState::Open {
+                let key = (account.clone(), id.clone());
+                let ended = self.expected.ended.entry(key).or_insert_with(|| hold.clone());
+                assert_eq!(*ended, hold, "a hold has one end");
+            }
+        }
+    }
+
+    fn ask(&mut self, task: &Task) {
         let before = self.views();
         let begun = self.expected.ticks;
         let answer = self.bench.ask(task.clone());
@@ -194,26 +274,38 @@ impl Expected {
         match outcome {
             Outcome::Posted(receipt) => {
                 let operation = operation.as_ref().unwrap();
-                let minor = operation.amount().minor();
-                let money = self.money.entry(before[own].account.currency).or_default();
-                match operation {
-                    Operation::Credit { .. } => *money += minor,
-                    Operation::Debit { .. } => *money -= minor,
-                    Operation::Transfer { .. } => {}
+                let minor = self.came_in_by(own, operation, receipt);
+                *self.money.entry(before[own].account.currency).or_default() += minor;
+                if let Some(taken) = receipt.legs.iter().find(|leg| leg.delta < 0) {
+                    let view = &after[&taken.account];
+                    let loose = view.balance() - view.held;
+                    assert!(loose >= view.account.floor, "the floor is kept: {view:?}");
                 }
-                if !matches!(operation, Operation::Credit { .. }) {
-                    let view = &after[own];
-                    assert!(
-                        view.balance() >= view.account.floor,
-                        "the floor is kept: {view:?}"
-                    );
+                if let Some(reverses) = operation.reverses() {
+                    let key = (own.clone(), reverses.clone());
+                    let known = self.reversed.insert(key, receipt.request.clone());
+                    assert_eq!(known, None, "{reverses} was reversed twice");
                 }
                 self.history.receipts.push(acknowledged(receipt, false, span));
             }
+            Outcome::Amended(view) => {
+                assert_eq!(**view, after[own]);
+                assert_eq!(view.balance(), before[own].balance(), "amending moves no money");
+            }
             Outcome::Refused(refusal) => {
                 assert_eq!(before, after, "a refusal changes nothing but its own record");
-                if let Refusal::InsufficientFunds { asked, available, .. } = refusal {
-                    assert_eq!(*available, before[own].available());
+                if let Refusal::InsufficientFunds {
+                    account,
+                    asked,
+                    available,
+                } = refusal
+                {
+                    let view = &before[account];
+                    let there = match operation {
+                        Some(Operation::Amend(_)) => view.balance() - view.held,
+                        _ => view.available(),
+                    };
+                    assert_eq!(*available, there);
                     assert!(asked > available, "the refusal is proven");
                 }
                 let (account, request) = (key.0.to_string(), key.1.to_string());
@@ -222,6 +314,25 @@ impl Expected {
         }
         let known = self.first.insert(key, (operation, outcome.clone()));
         assert!(known.is_none(), "decided twice: {known:?}");
+    }
+
+    /// What an operation brings in from outside, less what it takes out.
+    fn came_in_by(&self, own: &AccountId, operation: &Operation, receipt: &Receipt) -> i64 {
+        let minor = receipt.amount.minor();
+        match operation {
+            Operation::Credit { .. } => minor,
+            Operation::Debit { .. } | Operation::Capture { .. } => -minor,
+            Operation::Transfer { .. } | Operation::Hold { .. } | Operation::Release { .. } => 0,
+            Operation::Reversal { reverses } => {
+                let (original, outcome) = &self.first[&(own.clone(), reverses.clone())];
+                let Outcome::Posted(first) = outcome else {
+                    panic!("nothing was done: {outcome:?}");
+                };
+                assert_eq!(first.amount, receipt.amount, "it is undone wholly");
+                -self.came_in_by(own, original.as_ref().unwrap(), first)
+            }
+            Operation::Amend(_) => unreachable!("an amendment has no receipt"),
+        }
     }
 
     fn repeat(&mut self, task: &Task, outcome: &Outcome, span: Span) {
@@ -242,7 +353,24 @@ impl Expected {
                 assert_ne!(self.first[&key].0, Some(command.operation.clone()));
             }
             LedgerError::Invalid { field: "to", .. } => {
-                assert_eq!(task.target(), Some(task.account()));
+                assert_eq!(task.target(None), Some(task.account()));
+            }
+            // The account whose debits are hashed cannot have a floor.
+            LedgerError::Invalid { field: "floor", .. } => {
+                assert_eq!(task.account().as_str(), "d");
+            }
+            LedgerError::HoldNotFound { account, hold } => {
+                let placed = self.first.get(&(account.clone(), hold.clone()));
+                let placed = placed.is_some_and(|(operation, outcome)| {
+                    matches!(
+                        (operation, outcome),
+                        (Some(Operation::Hold { .. }), Outcome::Posted(_))
+                    )
+                });
+                assert!(!placed, "{hold} of {account} was placed");
+            }
+            LedgerError::NothingToReverse { account, reverses } => {
+                assert!(!self.first.contains_key(&(account.clone(), reverses.clone())));
             }
             _ => panic!("unexpected: {error}"),
         }
@@ -260,8 +388,8 @@ proptest! {
     #[test]
     fn the_invariants_hold_after_every_step(steps in steps()) {
         let mut world = World::new();
-        for task in &steps {
-            world.step(task);
+        for step in &steps {
+            world.step(step);
         }
         world.finish();
     }

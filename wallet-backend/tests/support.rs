@@ -1,12 +1,17 @@
 //! Short names for the ledger's types, and a store with a runtime around it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
 use tokio::runtime::Runtime;
 use wallet_backend::account::{
-    Account, AccountId, CreditMode, DebitMode, Entry, Link, RequestId, Slot, SlotCount,
+    Account, AccountId, CreditMode, DebitMode, Entry, Hold, HoldTerm, Link, RequestId, Slot, SlotCount,
+    Status,
 };
+use wallet_backend::clock::Clock;
 use wallet_backend::command::{
-    AccountView, Answer, Command, LedgerError, Leg, Operation, Outcome, Posting, Receipt, ReceiptKind,
-    Refusal, RequestView, Task,
+    AccountView, Amendment, Answer, Command, DebitAmount, HoldView, LedgerError, Leg, Operation, Outcome,
+    Posting, Receipt, Refusal, Remainder, RequestView, Task,
 };
 use wallet_backend::money::{Amount, Currency};
 use wallet_backend::store::{Cursor, EntryPage, Job, Store};
@@ -66,10 +71,74 @@ pub(crate) fn debit(account: &str, name: &str, minor: i64) -> Task {
         account,
         name,
         Operation::Debit {
-            amount: amount(minor),
+            amount: amount(minor).into(),
             memo: None,
         },
     )
+}
+
+/// A debit of all there is.
+pub(crate) fn drain(account: &str, name: &str) -> Task {
+    let (amount, memo) = (DebitAmount::Max, None);
+    run(account, name, Operation::Debit { amount, memo })
+}
+
+/// A hold of which `seconds` are the life; 0 is for ever.
+pub(crate) fn hold(account: &str, name: &str, minor: i64, seconds: u32) -> Task {
+    let (amount, expires_in) = (amount(minor), HoldTerm::new(seconds));
+    run(account, name, Operation::Hold { amount, expires_in })
+}
+
+/// A final capture; of 0 cents, of all that is left.
+pub(crate) fn capture(account: &str, name: &str, of: &str, minor: i64) -> Task {
+    capture_some(account, name, of, minor, Remainder::Release)
+}
+
+/// A capture that leaves the rest held.
+pub(crate) fn capture_part(account: &str, name: &str, of: &str, minor: i64) -> Task {
+    capture_some(account, name, of, minor, Remainder::Keep)
+}
+
+fn capture_some(account: &str, name: &str, of: &str, minor: i64, remainder: Remainder) -> Task {
+    let (hold, amount) = (request(of), Amount::new(minor).ok());
+    let operation = Operation::Capture {
+        hold,
+        amount,
+        remainder,
+    };
+    run(account, name, operation)
+}
+
+pub(crate) fn release(account: &str, name: &str, of: &str) -> Task {
+    let hold = request(of);
+    run(account, name, Operation::Release { hold })
+}
+
+pub(crate) fn reversal(account: &str, name: &str, of: &str) -> Task {
+    let reverses = request(of);
+    run(account, name, Operation::Reversal { reverses })
+}
+
+pub(crate) fn amend(account: &str, name: &str, amendment: Amendment) -> Task {
+    run(account, name, Operation::Amend(amendment))
+}
+
+pub(crate) fn status(account: &str, name: &str, status: Status) -> Task {
+    let status = Some(status);
+    let amendment = Amendment {
+        status,
+        ..Amendment::default()
+    };
+    amend(account, name, amendment)
+}
+
+pub(crate) fn reslot(account: &str, name: &str, slots: u8) -> Task {
+    let slots = SlotCount::new(slots);
+    let amendment = Amendment {
+        slots,
+        ..Amendment::default()
+    };
+    amend(account, name, amendment)
 }
 
 pub(crate) fn transfer(from: &str, name: &str, to: &str, minor: i64) -> Task {
@@ -103,10 +172,34 @@ pub(crate) fn tidy(account: &str) -> Task {
     Task::Tidy { account: id(account) }
 }
 
+/// The time on a bench, which a test sets.
+#[derive(Clone, Debug)]
+pub(crate) struct Time(Arc<AtomicI64>);
+
+impl Default for Time {
+    fn default() -> Self {
+        Self(Arc::new(AtomicI64::new(1_000_000)))
+    }
+}
+
+impl Time {
+    pub(crate) fn clock(&self) -> Clock {
+        Clock::Set(Arc::clone(&self.0))
+    }
+
+    pub(crate) fn pass(&self, micros: i64) {
+        self.0.fetch_add(micros, Ordering::Relaxed);
+    }
+}
+
+pub(crate) const SECOND: i64 = 1_000_000;
+
 /// A store, asked one thing at a time.
 pub(crate) struct Bench<S> {
     pub(crate) store: S,
     runtime: Runtime,
+    /// Passes for stores that were made with it.
+    pub(crate) time: Time,
 }
 
 impl<S: Store> Bench<S> {
@@ -115,7 +208,15 @@ impl<S: Store> Bench<S> {
             .enable_all()
             .build()
             .unwrap();
-        Self { store, runtime }
+        let time = Time::default();
+        Self { store, runtime, time }
+    }
+
+    pub(crate) fn at(store: S, time: Time) -> Self {
+        Self {
+            time,
+            ..Self::new(store)
+        }
     }
 
     pub(crate) fn ask(&self, task: Task) -> Result<Answer, LedgerError> {
@@ -163,6 +264,27 @@ impl<S: Store> Bench<S> {
             (Outcome::Refused(refusal), false) => refusal,
             other => panic!("not refused: {other:?}"),
         }
+    }
+
+    pub(crate) fn amend(&self, task: Task) -> AccountView {
+        match self.decide(task) {
+            (Outcome::Amended(view), false) => *view,
+            other => panic!("not amended: {other:?}"),
+        }
+    }
+
+    /// A hold that is there.
+    pub(crate) fn hold(&self, account: &str, name: &str) -> Hold {
+        match self.look_up_hold(account, name) {
+            Some(HoldView::Found(hold)) => hold,
+            other => panic!("no hold: {other:?}"),
+        }
+    }
+
+    pub(crate) fn look_up_hold(&self, account: &str, name: &str) -> Option<HoldView> {
+        self.runtime
+            .block_on(self.store.hold(&id(account), &request(name)))
+            .unwrap()
     }
 
     pub(crate) fn account(&self, name: &str) -> AccountView {
@@ -243,10 +365,13 @@ impl From<&Entry> for history::Entry {
             kind: entry.kind.as_str().to_owned(),
             request: entry.request.as_ref().map(ToString::to_string),
             delta: entry.delta,
+            held_delta: entry.held_delta,
             balance_after: entry.balance_after,
-            other: match &entry.link {
-                Some(Link::Transfer(other)) => Some(other.to_string()),
-                Some(Link::Slot(_)) | None => None,
+            link: match &entry.link {
+                Some(Link::Transfer(other)) => history::Link::Account(other.to_string()),
+                Some(Link::Hold(hold)) => history::Link::Hold(hold.to_string()),
+                Some(Link::Reversed(request)) => history::Link::Reversed(request.to_string()),
+                Some(Link::Slot(_)) | None => history::Link::None,
             },
         }
     }
@@ -254,22 +379,18 @@ impl From<&Entry> for history::Entry {
 
 /// A receipt as the history checker takes it.
 pub(crate) fn acknowledged(receipt: &Receipt, replayed: bool, span: history::Span) -> history::Receipt {
-    let kind = match receipt.kind {
-        ReceiptKind::Credit => "credit",
-        ReceiptKind::Debit => "debit",
-        ReceiptKind::Transfer => "transfer",
-    };
     let leg = |leg: &Leg| history::Leg {
         account: leg.account.to_string(),
         slot: leg.slot.get(),
         version: leg.version,
         delta: leg.delta,
+        held_delta: leg.held_delta,
         balance_after: leg.balance_after,
     };
     history::Receipt {
         account: receipt.account.to_string(),
         request: receipt.request.to_string(),
-        kind: kind.to_owned(),
+        kind: receipt.kind.as_str().to_owned(),
         amount: receipt.amount.minor(),
         pending: receipt.posting == Posting::Pending,
         legs: receipt.legs.iter().map(leg).collect(),

@@ -36,6 +36,13 @@ pub enum Code {
     RequestIdReused,
     BalanceLimit,
     CurrencyMismatch,
+    AccountNotEmpty,
+    HoldNotFound,
+    HoldNotOpen,
+    HoldExceeded,
+    NotFoundToReverse,
+    AlreadyReversed,
+    NotReversible,
     Abandoned,
     /// One account's lane is full: that account's affair.
     LaneOverloaded,
@@ -49,7 +56,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, for the API's description.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 29] = [
         Self::InvalidRequest,
         Self::Unauthorized,
         Self::NotFound,
@@ -67,6 +74,13 @@ impl Code {
         Self::RequestIdReused,
         Self::BalanceLimit,
         Self::CurrencyMismatch,
+        Self::AccountNotEmpty,
+        Self::HoldNotFound,
+        Self::HoldNotOpen,
+        Self::HoldExceeded,
+        Self::NotFoundToReverse,
+        Self::AlreadyReversed,
+        Self::NotReversible,
         Self::Abandoned,
         Self::LaneOverloaded,
         Self::StoreOverloaded,
@@ -95,6 +109,13 @@ impl Code {
             Self::RequestIdReused => "request_id_reused",
             Self::BalanceLimit => "balance_limit",
             Self::CurrencyMismatch => "currency_mismatch",
+            Self::AccountNotEmpty => "account_not_empty",
+            Self::HoldNotFound => "hold_not_found",
+            Self::HoldNotOpen => "hold_not_open",
+            Self::HoldExceeded => "hold_exceeded",
+            Self::NotFoundToReverse => "not_found_to_reverse",
+            Self::AlreadyReversed => "already_reversed",
+            Self::NotReversible => "not_reversible",
             Self::Abandoned => "abandoned",
             Self::LaneOverloaded | Self::StoreOverloaded => "overloaded",
             Self::Unavailable => "unavailable",
@@ -108,19 +129,27 @@ impl Code {
         match self {
             Self::InvalidRequest => StatusCode::BAD_REQUEST,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
-            Self::NotFound | Self::AccountNotFound => StatusCode::NOT_FOUND,
+            Self::NotFound | Self::AccountNotFound | Self::HoldNotFound | Self::NotFoundToReverse => {
+                StatusCode::NOT_FOUND
+            }
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
             Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
-            Self::AccountExists | Self::AccountFrozen | Self::AccountClosed | Self::RequestInProgress => {
-                StatusCode::CONFLICT
-            }
+            Self::AccountExists
+            | Self::AccountFrozen
+            | Self::AccountClosed
+            | Self::AccountNotEmpty
+            | Self::RequestInProgress => StatusCode::CONFLICT,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::InsufficientFunds
             | Self::RequestIdReused
             | Self::BalanceLimit
             | Self::CurrencyMismatch
+            | Self::HoldNotOpen
+            | Self::HoldExceeded
+            | Self::AlreadyReversed
+            | Self::NotReversible
             | Self::Abandoned => StatusCode::UNPROCESSABLE_ENTITY,
             Self::LaneOverloaded => StatusCode::TOO_MANY_REQUESTS,
             Self::StoreOverloaded | Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
@@ -243,6 +272,11 @@ impl From<&Refusal> for Problem {
             Refusal::AccountClosed { .. } => (Code::AccountClosed, None),
             Refusal::BalanceLimit { .. } => (Code::BalanceLimit, Some("amount")),
             Refusal::CurrencyMismatch { .. } => (Code::CurrencyMismatch, Some("to")),
+            Refusal::AccountNotEmpty { .. } => (Code::AccountNotEmpty, Some("status")),
+            Refusal::HoldNotOpen { .. } => (Code::HoldNotOpen, Some("hold_id")),
+            Refusal::HoldExceeded { .. } => (Code::HoldExceeded, Some("amount")),
+            Refusal::AlreadyReversed { .. } => (Code::AlreadyReversed, Some("reverses")),
+            Refusal::NotReversible { .. } => (Code::NotReversible, Some("reverses")),
             Refusal::Abandoned => (Code::Abandoned, None),
         };
         let problem = Self::new(code, refusal.to_string());
@@ -258,6 +292,8 @@ impl From<LedgerError> for Problem {
         let (code, field) = match &error {
             LedgerError::Invalid { field, .. } => (Code::InvalidRequest, Some(*field)),
             LedgerError::AccountNotFound { field, .. } => (Code::AccountNotFound, Some(*field)),
+            LedgerError::HoldNotFound { .. } => (Code::HoldNotFound, Some("hold_id")),
+            LedgerError::NothingToReverse { .. } => (Code::NotFoundToReverse, Some("reverses")),
             LedgerError::AccountExists { field, .. } => (Code::AccountExists, Some(*field)),
             LedgerError::RequestReused { field, .. } => (Code::RequestIdReused, Some(*field)),
             LedgerError::InProgress { .. } => (Code::RequestInProgress, None),

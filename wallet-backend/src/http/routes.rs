@@ -125,7 +125,7 @@ async fn run(service: &Service, operation: OperationType, command: Command) -> A
         Ok(decided) => {
             let result = match (&decided.outcome, decided.replayed) {
                 (_, true) => OperationResult::Replayed,
-                (Outcome::Posted(_), false) => OperationResult::Done,
+                (Outcome::Posted(_) | Outcome::Amended(_), false) => OperationResult::Done,
                 (Outcome::Refused(refusal), false) => OperationResult::Problem(Problem::from(refusal).code()),
             };
             (result, Ok(outcome(&decided.outcome, decided.replayed)))
@@ -147,6 +147,7 @@ fn outcome(outcome: &Outcome, replayed: bool) -> Response {
             };
             json(status, &ReceiptJson::from(receipt))
         }
+        Outcome::Amended(view) => json(StatusCode::OK, &AccountJson::from(view.as_ref())),
         Outcome::Refused(refusal) => Problem::from(refusal).into_response(),
     };
     if replayed {

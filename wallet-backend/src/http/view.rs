@@ -12,7 +12,7 @@ use super::error::Problem;
 use crate::account::{
     AccountId, CreditMode, DebitMode, Entry, Link, RequestId, Slot, SlotIndex, Status, Timestamp,
 };
-use crate::command::{AccountView, Leg, Outcome, Posting, Receipt, ReceiptKind, RequestView};
+use crate::command::{AccountView, Leg, Outcome, Posting, Receipt, RequestView};
 use crate::store::EntryPage;
 
 /// `receipt`: what a posted operation answers.
@@ -104,6 +104,7 @@ struct LinkJson<'a> {
 enum LinkId<'a> {
     Account(Shown<&'a AccountId>),
     Slot(Shown<u8>),
+    Request(Shown<&'a RequestId>),
 }
 
 /// What is known of a request id.
@@ -114,6 +115,9 @@ pub(super) struct RequestJson<'a> {
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     receipt: Option<ReceiptJson<'a>>,
+    /// In place of a receipt, of a request that changed the account: as it became.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    account: Option<AccountJson<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<Problem>,
 }
@@ -123,11 +127,7 @@ impl<'a> From<&'a Receipt> for ReceiptJson<'a> {
         Self {
             request_id: Shown(&receipt.request),
             account_id: Shown(&receipt.account),
-            r#type: match receipt.kind {
-                ReceiptKind::Credit => "credit",
-                ReceiptKind::Debit => "debit",
-                ReceiptKind::Transfer => "transfer",
-            },
+            r#type: receipt.kind.as_str(),
             amount: receipt.amount.minor(),
             currency: receipt.currency.as_str(),
             status: match receipt.posting {
@@ -235,6 +235,8 @@ impl<'a> From<&'a Link> for LinkJson<'a> {
         let (kind, id) = match link {
             Link::Transfer(account) => ("transfer", LinkId::Account(Shown(account))),
             Link::Slot(slot) => ("slot", LinkId::Slot(Shown(SlotIndex::get(*slot)))),
+            Link::Hold(hold) => ("hold", LinkId::Request(Shown(hold))),
+            Link::Reversed(request) => ("reversed", LinkId::Request(Shown(request))),
         };
         Self { kind, id }
     }
@@ -242,23 +244,25 @@ impl<'a> From<&'a Link> for LinkJson<'a> {
 
 impl<'a> RequestJson<'a> {
     pub(super) fn new(account: &'a AccountId, request: &'a RequestId, view: &'a RequestView) -> Self {
-        let (status, receipt, problem) = match view {
-            RequestView::NotFound => ("not_found", None, None),
-            RequestView::InProgress => ("in_progress", None, None),
-            RequestView::Decided(Outcome::Posted(receipt)) => {
-                ("done", Some(ReceiptJson::from(receipt)), None)
-            }
-            RequestView::Decided(Outcome::Refused(refusal)) => {
-                ("refused", None, Some(Problem::from(refusal)))
-            }
-        };
-        Self {
+        let mut json = Self {
             account_id: Shown(account),
             request_id: Shown(request),
-            status,
-            receipt,
-            problem,
+            status: "done",
+            receipt: None,
+            account: None,
+            problem: None,
+        };
+        match view {
+            RequestView::NotFound => json.status = "not_found",
+            RequestView::InProgress => json.status = "in_progress",
+            RequestView::Decided(Outcome::Posted(receipt)) => json.receipt = Some(receipt.into()),
+            RequestView::Decided(Outcome::Amended(view)) => json.account = Some(view.as_ref().into()),
+            RequestView::Decided(Outcome::Refused(refusal)) => {
+                json.status = "refused";
+                json.problem = Some(Problem::from(refusal));
+            }
         }
+        json
     }
 }
 
@@ -297,7 +301,7 @@ const fn is_zero(number: &i64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::Refusal;
+    use crate::command::{ReceiptKind, Refusal};
     use crate::money::{Amount, Currency};
 
     fn receipt() -> Receipt {

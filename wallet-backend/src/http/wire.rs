@@ -90,7 +90,7 @@ pub(super) fn credit(account: AccountId, key: Option<RequestId>, body: &[u8]) ->
 /// 400 `invalid_request`, with the field.
 pub(super) fn debit(account: AccountId, key: Option<RequestId>, body: &[u8]) -> Result<Command, Problem> {
     movement(account, key, body, |amount, memo| Operation::Debit {
-        amount,
+        amount: amount.into(),
         memo,
     })
 }

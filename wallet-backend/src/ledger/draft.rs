@@ -1,11 +1,25 @@
 //! Changes in the making: entries with their versions and running balances, over rows that stay as they are.
 
-use crate::account::{Entry, EntryKind, Link, Pending, RequestId, Slot, SlotIndex, Timestamp};
+use crate::account::{
+    Entry, EntryKind, Hold, HoldState, Link, Pending, RequestId, Slot, SlotIndex, Timestamp,
+};
 use crate::command::{Changes, Leg};
 use crate::ledger::invariants::{Rule, Violation, step};
 use crate::ledger::rows::AccountRows;
 use crate::ledger::slots::Shift;
 use crate::money::Amount;
+
+/// What an entry does, apart from where.
+#[derive(Debug)]
+pub(super) struct Effect<'a> {
+    pub(super) kind: EntryKind,
+    /// Minor units, added to the slot.
+    pub(super) delta: i64,
+    /// Minor units, added to what is held.
+    pub(super) held_delta: i64,
+    pub(super) request: Option<&'a RequestId>,
+    pub(super) link: Option<Link>,
+}
 
 /// The entries that one task posts to one account.
 #[derive(Debug)]
@@ -28,14 +42,14 @@ impl<'a> Draft<'a> {
     }
 
     /// Adds one entry to a slot and gives it back as a receipt's leg.
-    pub(super) fn post(
-        &mut self,
-        index: SlotIndex,
-        kind: EntryKind,
-        delta: i64,
-        request: Option<&RequestId>,
-        link: Option<Link>,
-    ) -> Result<Leg, Violation> {
+    pub(super) fn post(&mut self, index: SlotIndex, effect: Effect<'_>) -> Result<Leg, Violation> {
+        let Effect {
+            kind,
+            delta,
+            held_delta,
+            request,
+            link,
+        } = effect;
         let at = self.touch(index)?;
         let missing = self.missing(index);
         let slot = self.touched.get_mut(at).ok_or(missing)?;
@@ -46,7 +60,7 @@ impl<'a> Draft<'a> {
             kind,
             request: request.cloned(),
             delta,
-            held_delta: 0,
+            held_delta,
             balance_after: slot.balance.saturating_add(delta),
             at: self.now,
             link,
@@ -57,16 +71,40 @@ impl<'a> Draft<'a> {
         Ok(leg)
     }
 
+    /// Gives the rest of the `count` holds that expired first back to slot 0, one entry each.
+    pub(super) fn expire(&mut self, count: usize) -> Result<(), Violation> {
+        for hold in self.rows.expired(self.now).take(count) {
+            let rest = hold.rest();
+            let effect = Effect {
+                kind: EntryKind::Release,
+                delta: rest,
+                held_delta: rest.saturating_neg(),
+                request: None,
+                link: Some(Link::Hold(hold.id.clone())),
+            };
+            self.post(SlotIndex::PRIMARY, effect)?;
+            self.keep(hold.ended(HoldState::Expired));
+        }
+        Ok(())
+    }
+
+    /// Files a hold as it became. Each at most once.
+    pub(super) fn keep(&mut self, hold: Hold) {
+        let account = self.rows.account().id.clone();
+        self.changes.holds.push((account, hold));
+    }
+
     /// Settles the `count` oldest pending rows into slot 0, one entry each.
     pub(super) fn settle(&mut self, count: usize) -> Result<(), Violation> {
         for row in self.rows.pending().take(count) {
-            self.post(
-                SlotIndex::PRIMARY,
-                EntryKind::Settle,
-                row.amount.minor(),
-                Some(&row.request),
-                row.link.clone(),
-            )?;
+            let effect = Effect {
+                kind: EntryKind::Settle,
+                delta: row.amount.minor(),
+                held_delta: 0,
+                request: Some(&row.request),
+                link: row.link.clone(),
+            };
+            self.post(SlotIndex::PRIMARY, effect)?;
             let account = self.rows.account().id.clone();
             self.changes.pending_settled.push((account, row.number));
         }
@@ -76,10 +114,15 @@ impl<'a> Draft<'a> {
     /// Moves money between slots: an entry out, an entry in, each linked to the other's slot.
     pub(super) fn shift(&mut self, shifts: &[Shift], request: Option<&RequestId>) -> Result<(), Violation> {
         for Shift { from, to, amount } in shifts {
-            let kind = EntryKind::Consolidate;
-            let out = amount.saturating_neg();
-            self.post(*from, kind, out, request, Some(Link::Slot(*to)))?;
-            self.post(*to, kind, *amount, request, Some(Link::Slot(*from)))?;
+            let moved = |delta, other| Effect {
+                kind: EntryKind::Consolidate,
+                delta,
+                held_delta: 0,
+                request,
+                link: Some(Link::Slot(other)),
+            };
+            self.post(*from, moved(amount.saturating_neg(), *to))?;
+            self.post(*to, moved(*amount, *from))?;
         }
         Ok(())
     }

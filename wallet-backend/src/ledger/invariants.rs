@@ -1,12 +1,13 @@
 //! What must hold of an account's rows and entries, and the name of each way in which it may not.
 //!
 //! Per slot: versions count from 1 without a gap, `balance_after` is the balance before plus `delta`, and no balance
-//! is negative. Per account: moves between slots cancel out, and every pending row settles once and whole.
+//! is negative. Per account: moves between slots cancel out, every pending row settles once and whole, and what
+//! entries set aside is what the open holds have.
 //! [`AccountCheck`] reads entries one at a time, so that a ledger of any size can be proven in bounded memory.
 
 use std::fmt;
 
-use crate::account::{AccountId, Entry, EntryKind, MAX_SLOTS, Slot, SlotIndex};
+use crate::account::{AccountId, Entry, EntryKind, Hold, MAX_SLOTS, Slot, SlotIndex};
 use crate::ledger::rows::AccountRows;
 
 /// A rule that was found broken.
@@ -34,6 +35,10 @@ pub enum Rule {
     PendingNumber,
     /// What settles is what was pending.
     PendingAmount,
+    /// A hold goes forward only, and ends once.
+    HoldRow,
+    /// What entries hold and give back is what the holds have.
+    HeldAmount,
     /// The rows' own sums agree with the rows.
     CachedSum,
 }
@@ -53,6 +58,8 @@ impl Rule {
             Self::Consolidation => "moves between slots cancel out",
             Self::PendingNumber => "pending numbers rise and settle once",
             Self::PendingAmount => "what settles is what was pending",
+            Self::HoldRow => "a hold goes forward and ends once",
+            Self::HeldAmount => "what entries set aside is what the holds have",
             Self::CachedSum => "the cached sum is the sum of the rows",
         }
     }
@@ -129,6 +136,7 @@ pub struct AccountCheck {
     account: AccountId,
     slots: Vec<Slot>,
     moved: i64,
+    held: i64,
     violations: Vec<Violation>,
 }
 
@@ -147,6 +155,7 @@ impl AccountCheck {
             account,
             slots,
             moved: 0,
+            held: 0,
             violations: Vec::new(),
         }
     }
@@ -167,6 +176,7 @@ impl AccountCheck {
                 self.violations.push(violation);
             }
         }
+        self.held = self.held.saturating_add(entry.held_delta);
         if entry.kind == EntryKind::Consolidate {
             self.moved = self.moved.saturating_add(entry.delta);
         }
@@ -178,6 +188,10 @@ impl AccountCheck {
         if self.moved != 0 {
             let moved = self.moved;
             self.report(None, None, Rule::Consolidation, 0, moved);
+        }
+        if self.held != rows.in_held() {
+            let held = self.held;
+            self.report(None, None, Rule::HeldAmount, held, rows.in_held());
         }
         for proven in std::mem::take(&mut self.slots) {
             let row = rows.slot(proven.index);
@@ -268,6 +282,10 @@ pub fn check_rows(rows: &AccountRows) -> Vec<Violation> {
     if pending != rows.in_pending() {
         report(None, None, Rule::CachedSum, pending, rows.in_pending());
     }
+    let held = sum(rows.holds().map(Hold::rest));
+    if held != rows.in_held() {
+        report(None, None, Rule::CachedSum, held, rows.in_held());
+    }
     violations
 }
 
@@ -294,7 +312,7 @@ mod tests {
             memo: memo.clone(),
         };
         let debit = Operation::Debit {
-            amount: amount(4),
+            amount: amount(4).into(),
             memo,
         };
         for (name, operation) in [("c", credit), ("d", debit)] {

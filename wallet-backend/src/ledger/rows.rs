@@ -1,4 +1,4 @@
-//! One account's rows in memory: the account, its slots, its pending credits, and their sums.
+//! One account's rows in memory: the account, its slots, its pending credits, its open holds, and their sums.
 //!
 //! The state changes by [`AccountRows::apply`] only, which checks every step of every slot's chain, so that a wrong
 //! decision or a damaged log stops here and not in somebody's balance. An idle account with one slot takes about
@@ -6,9 +6,12 @@
 
 use std::collections::VecDeque;
 
-use crate::account::{Account, Entry, EntryKind, Pending, Slot, SlotIndex};
+use self::holds::Holds;
+use crate::account::{Account, Entry, EntryKind, Hold, Pending, RequestId, Slot, SlotIndex, Timestamp};
 use crate::command::{AccountView, Changes};
 use crate::ledger::invariants::{Rule, Violation, check_rows, signed, step};
+
+mod holds;
 
 /// An account's rows. `slots` holds every slot row ever made, ascending from 0 without a gap.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +23,8 @@ pub struct AccountRows {
     in_slots: i64,
     in_pending: i64,
     next_pending: u64,
+    /// Absent while there are none.
+    holds: Option<Box<Holds>>,
 }
 
 impl AccountRows {
@@ -33,12 +38,14 @@ impl AccountRows {
             in_slots: 0,
             in_pending: 0,
             next_pending: 1,
+            holds: None,
         };
         rows.add_slots();
         rows
     }
 
-    /// Rows as a checkpoint kept them. `slots` ascending from 0, `pending` ascending, `next_pending` above them all.
+    /// Rows as a checkpoint kept them. `slots` ascending from 0, `pending` ascending, `next_pending` above them all,
+    /// `holds` open.
     ///
     /// # Errors
     /// The first rule that the rows break.
@@ -47,6 +54,7 @@ impl AccountRows {
         slots: Vec<Slot>,
         pending: VecDeque<Pending>,
         next_pending: u64,
+        holds: Vec<Hold>,
     ) -> Result<Self, Violation> {
         let mut rows = Self {
             account,
@@ -55,11 +63,17 @@ impl AccountRows {
             in_slots: 0,
             in_pending: 0,
             next_pending,
+            holds: None,
         };
         rows.add_slots();
+        for hold in holds {
+            if !rows.holds.get_or_insert_default().restore(hold) {
+                return Err(rows.broken(None, Rule::HoldRow, 1, 0));
+            }
+        }
         rows.in_slots = rows.sum(rows.slots.iter().map(|slot| slot.balance))?;
         rows.in_pending = rows.sum(rows.pending.iter().map(|row| row.amount.minor()))?;
-        rows.sum([rows.in_slots, rows.in_pending].into_iter())?;
+        rows.sum([rows.in_slots, rows.in_pending, rows.in_held()].into_iter())?;
         match check_rows(&rows).into_iter().next() {
             Some(violation) => Err(violation),
             None => Ok(rows),
@@ -107,26 +121,75 @@ impl AccountRows {
         self.in_pending
     }
 
+    /// A hold with something left in it, expired or not.
+    #[must_use]
+    pub fn hold(&self, id: &RequestId) -> Option<&Hold> {
+        self.holds.as_ref()?.get(id)
+    }
+
+    /// Every such hold.
+    pub fn holds(&self) -> impl Iterator<Item = &Hold> {
+        self.holds.iter().flat_map(|holds| holds.iter())
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn hold_count(&self) -> usize {
+        self.holds.as_ref().map_or(0, |holds| holds.len())
+    }
+
+    /// Those of them whose deadline has come, earliest first.
+    pub fn expired(&self, now: Timestamp) -> impl Iterator<Item = &Hold> {
+        self.holds.iter().flat_map(move |holds| holds.expired(now))
+    }
+
+    /// The next deadline of a hold, come or not.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        self.holds.as_ref()?.next_deadline()
+    }
+
+    /// The sum of the holds, expired or not, in minor units.
+    #[must_use]
+    pub fn in_held(&self) -> i64 {
+        self.holds.as_ref().map_or(0, |holds| holds.sum())
+    }
+
+    /// The part of it that is expired. Takes time in the number of holds that no sweep has met yet.
+    #[must_use]
+    pub fn in_expired(&self, now: Timestamp) -> i64 {
+        self.expired(now).map(Hold::rest).fold(0, i64::saturating_add)
+    }
+
     /// All the account's money, in minor units.
     #[must_use]
-    pub const fn total(&self) -> i64 {
+    pub fn total(&self) -> i64 {
         // `apply` refuses what would make this overflow.
-        self.in_slots.saturating_add(self.in_pending)
+        let loose = self.in_slots.saturating_add(self.in_pending);
+        loose.saturating_add(self.in_held())
+    }
+
+    /// What could be taken, were there no floor: slots, pending credits and expired holds, in minor units.
+    #[must_use]
+    pub fn spendable(&self, now: Timestamp) -> i64 {
+        let held = self.in_held().saturating_sub(self.in_expired(now));
+        self.total().saturating_sub(held)
     }
 
     /// What an outsider may see.
     #[must_use]
-    pub fn view(&self) -> AccountView {
+    pub fn view(&self, now: Timestamp) -> AccountView {
+        let expired = self.in_expired(now);
         AccountView {
             account: self.account.clone(),
             slots: self.slots.clone(),
-            held: 0,
-            pending: self.in_pending,
+            held: self.in_held().saturating_sub(expired),
+            pending: self.in_pending.saturating_add(expired),
         }
     }
 
     /// Applies what concerns this account; the rest of `changes` is passed over. Where it adds several kinds of row,
-    /// entries come first, then what settles, then what is newly pending.
+    /// entries come first, then what settles, then holds, then what is newly pending.
     ///
     /// # Errors
     /// The first broken rule, naming account, slot and version. The rows may then be half changed: a store that meets
@@ -135,13 +198,17 @@ impl AccountRows {
         if let Some(account) = &changes.account
             && account.id == self.account.id
         {
+            if account.currency != self.account.currency {
+                return Err(self.broken(None, Rule::Account, 1, 0));
+            }
             self.account = account.clone();
             self.add_slots();
         }
-        let mut unsettled: i64 = 0;
+        let (mut unsettled, mut unheld): (i64, i64) = (0, 0);
         for entry in &changes.entries {
             if entry.account == self.account.id {
                 self.enter(entry)?;
+                unheld = unheld.saturating_add(entry.held_delta);
                 if entry.kind == EntryKind::Settle {
                     unsettled = unsettled.saturating_add(entry.delta);
                 }
@@ -155,12 +222,20 @@ impl AccountRows {
         if unsettled != 0 {
             return Err(self.broken(None, Rule::PendingAmount, 0, unsettled));
         }
+        for (account, hold) in &changes.holds {
+            if *account == self.account.id {
+                unheld = unheld.saturating_sub(self.set_aside(hold)?);
+            }
+        }
+        if unheld != 0 {
+            return Err(self.broken(None, Rule::HeldAmount, 0, unheld));
+        }
         for (account, row) in &changes.pending_added {
             if *account == self.account.id {
                 self.await_settling(row)?;
             }
         }
-        self.sum([self.in_slots, self.in_pending].into_iter())?;
+        self.sum([self.in_slots, self.in_pending, self.in_held()].into_iter())?;
         Ok(())
     }
 
@@ -193,6 +268,16 @@ impl AccountRows {
             }
             None => Err(self.broken(Some(number), Rule::PendingNumber, signed(number), 0)),
         }
+    }
+
+    /// Takes in a hold as it became and says by how much what is held changed.
+    fn set_aside(&mut self, hold: &Hold) -> Result<i64, Violation> {
+        let holds = self.holds.get_or_insert_default();
+        let change = holds.put(hold);
+        if holds.len() == 0 {
+            self.holds = None;
+        }
+        change.ok_or_else(|| self.broken(None, Rule::HoldRow, 1, 0))
     }
 
     fn await_settling(&mut self, row: &Pending) -> Result<(), Violation> {
@@ -238,141 +323,4 @@ impl AccountRows {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::account::{AccountId, RequestId, Timestamp};
-    use crate::money::{Amount, Currency};
-
-    fn account() -> Account {
-        let id = AccountId::new("a").unwrap();
-        Account::new(id, Currency::new("EUR").unwrap())
-    }
-
-    fn entry(version: u64, kind: EntryKind, delta: i64, balance_after: i64) -> Entry {
-        Entry {
-            account: account().id,
-            slot: SlotIndex::PRIMARY,
-            version,
-            kind,
-            request: None,
-            delta,
-            held_delta: 0,
-            balance_after,
-            at: Timestamp::default(),
-            link: None,
-        }
-    }
-
-    fn entries(entries: Vec<Entry>) -> Changes {
-        Changes {
-            entries,
-            ..Changes::default()
-        }
-    }
-
-    fn pending(number: u64, minor: i64) -> Changes {
-        let row = Pending {
-            number,
-            amount: Amount::new(minor).unwrap(),
-            request: RequestId::new("r").unwrap(),
-            link: None,
-            at: Timestamp::default(),
-        };
-        Changes {
-            pending_added: vec![(account().id, row)],
-            ..Changes::default()
-        }
-    }
-
-    fn settled(number: u64, minor: i64) -> Changes {
-        Changes {
-            pending_settled: vec![(account().id, number)],
-            ..entries(vec![entry(1, EntryKind::Settle, minor, minor)])
-        }
-    }
-
-    fn broken(steps: &[Changes]) -> (Rule, Option<u64>) {
-        let mut rows = AccountRows::open(account());
-        let violation = steps
-            .iter()
-            .find_map(|changes| rows.apply(changes).err())
-            .unwrap();
-        (violation.rule, violation.version)
-    }
-
-    #[test]
-    fn a_chain_of_entries_moves_the_slot() {
-        let mut rows = AccountRows::open(account());
-        let changes = entries(vec![
-            entry(1, EntryKind::Credit, 5, 5),
-            entry(2, EntryKind::Debit, -2, 3),
-        ]);
-        rows.apply(&changes).unwrap();
-        let slot = rows.slots()[0];
-        assert_eq!((slot.balance, slot.version, rows.total()), (3, 2, 3));
-    }
-
-    #[test]
-    fn what_a_wrong_decision_or_a_damaged_log_would_do_is_refused_with_its_version() {
-        let credit = |version, delta, after| entries(vec![entry(version, EntryKind::Credit, delta, after)]);
-        let mut elsewhere = entry(1, EntryKind::Credit, 1, 1);
-        elsewhere.slot = SlotIndex::new(9).unwrap();
-        let cases = [
-            (vec![credit(2, 5, 5)], Rule::VersionGap, Some(2)),
-            (vec![credit(1, 5, 5), credit(1, 5, 10)], Rule::VersionGap, Some(1)),
-            (vec![credit(1, 5, 6)], Rule::BalanceChain, Some(1)),
-            (vec![credit(1, -5, -5)], Rule::NegativeBalance, Some(1)),
-            (
-                vec![credit(1, i64::MAX, i64::MAX), credit(2, 1, 0)],
-                Rule::Overflow,
-                Some(2),
-            ),
-            (
-                vec![credit(1, i64::MAX, i64::MAX), pending(1, 1)],
-                Rule::Overflow,
-                None,
-            ),
-            (vec![entries(vec![elsewhere])], Rule::SlotMissing, Some(1)),
-            (vec![pending(2, 5)], Rule::PendingNumber, Some(2)),
-            (vec![pending(1, 5), settled(2, 5)], Rule::PendingNumber, Some(2)),
-            (vec![pending(1, 5), settled(1, 6)], Rule::PendingAmount, None),
-            (
-                vec![entries(vec![entry(1, EntryKind::Settle, 5, 5)])],
-                Rule::PendingAmount,
-                None,
-            ),
-        ];
-        for (steps, rule, version) in cases {
-            assert_eq!(broken(&steps), (rule, version), "{steps:?}");
-        }
-    }
-
-    #[test]
-    fn a_settled_row_is_gone_and_its_number_is_not_used_again() {
-        let mut rows = AccountRows::open(account());
-        rows.apply(&pending(1, 5)).unwrap();
-        assert_eq!((rows.in_pending(), rows.total()), (5, 5));
-        rows.apply(&settled(1, 5)).unwrap();
-        assert_eq!((rows.in_pending(), rows.in_slots()), (0, 5));
-        assert_eq!((rows.pending().len(), rows.next_pending()), (0, 2));
-    }
-
-    #[test]
-    fn rows_come_back_from_their_parts_and_wrong_parts_do_not() {
-        let mut rows = AccountRows::open(account());
-        rows.apply(&pending(1, 5)).unwrap();
-        let again = |next| {
-            let waiting = rows.pending().cloned().collect();
-            AccountRows::restore(account(), rows.slots().to_vec(), waiting, next)
-        };
-        assert_eq!(again(2).as_ref(), Ok(&rows));
-        assert_eq!(again(1).unwrap_err().rule, Rule::PendingNumber);
-    }
-
-    #[test]
-    fn an_idle_account_takes_less_than_300_bytes() {
-        let rows = AccountRows::open(account());
-        let heap = rows.slots.capacity() * size_of::<Slot>() + rows.pending.capacity();
-        assert!(size_of::<AccountRows>() + heap + 64 < 300);
-    }
-}
+mod tests;

@@ -1,23 +1,30 @@
 //! Where money goes and comes from: plans over an account's slots. Pure; posting a plan is [`super::decide`]'s.
 //!
 //! - A credit goes to the slot it prefers, among those after slot 0 when there are several, else to slot 0.
-//! - A debit takes from slot 0. Where slot 0 is short, pending credits settle into it, oldest first and only as many
-//!   as are needed, at most [`SETTLE_ROWS`] in one step; then other slots are emptied into it, ascending and WHOLE,
-//!   until there is enough. Whole, because the entries of a move cost the same for any amount, and the next debits
-//!   then find the money in slot 0.
-//! - Everything a decision sees is locked, so `slots + pending - floor < amount` is the proof of a refusal.
+//! - A debit takes from slot 0. Where slot 0 is short, expired holds give back to it, earliest first, then pending
+//!   credits settle into it, oldest first, each only as many as are needed and at most [`STEP_ROWS`] in one step; then
+//!   other slots are emptied into it, ascending and WHOLE, until there is enough. Whole, because the entries of a move
+//!   cost the same for any amount, and the next debits then find the money in slot 0.
+//! - Everything a decision sees is locked, so `slots + pending + expired - floor < amount` is the proof of a refusal.
 //! - Tidying settles what is pending and brings slots together (debits from slot 0) or evens them out (hashed
 //!   debits). It moves nothing where nothing is to be gained, so that it may run at any time, any number of times.
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::account::{DebitMode, PRIMARY_CAP, RequestId, Slot, SlotIndex};
+use crate::account::{MAX_HELD, PRIMARY_CAP, RequestId, Slot, SlotCount, SlotIndex, Timestamp};
 use crate::ledger::rows::AccountRows;
-use crate::money::Amount;
+use crate::money::{Amount, MAX_AMOUNT};
 
-/// The most pending rows that one step settles: a millisecond of work and, at up to 204 bytes each with the longest
-/// ids, a record that fits the smallest segment of a log together with what follows it.
-pub const SETTLE_ROWS: usize = 250;
+mod tidy;
+
+pub use tidy::{TidyPlan, is_untidy, plan_tidy};
+
+/// How much one step settles and sweeps at most: a pending row counts once, an expired hold twice. A millisecond of
+/// work and, at up to 204 bytes for each with the longest ids, a record that fits the smallest segment of a log
+/// together with what follows it.
+pub const STEP_ROWS: usize = 250;
+/// What an expired hold counts of them.
+const HOLD_ROWS: usize = 2;
 
 /// Money from one slot to another of the same account. `amount` is at least 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +37,9 @@ pub struct Shift {
 /// What to do before the debit's one entry, and where that entry goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DebitPlan {
-    /// How many of the oldest pending rows settle into slot 0.
+    /// How many of the expired holds give back to slot 0, earliest first.
+    pub expire: usize,
+    /// How many of the oldest pending rows settle into slot 0 after that.
     pub settle: usize,
     /// After that, in this order.
     pub shifts: Vec<Shift>,
@@ -41,10 +50,15 @@ pub struct DebitPlan {
 impl DebitPlan {
     const fn direct(slot: SlotIndex) -> Self {
         Self {
+            expire: 0,
             settle: 0,
             shifts: Vec::new(),
             slot: Some(slot),
         }
+    }
+
+    fn unfinished(self) -> Self {
+        Self { slot: None, ..self }
     }
 }
 
@@ -52,15 +66,6 @@ impl DebitPlan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Short {
     pub available: i64,
-}
-
-/// What tidying an account does.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TidyPlan {
-    /// How many of the oldest pending rows settle into slot 0.
-    pub settle: usize,
-    /// After that, in this order.
-    pub shifts: Vec<Shift>,
 }
 
 /// The slot for a credit of `amount`, or `None` where its cap and then slot 0's would be passed.
@@ -84,26 +89,50 @@ pub fn may_wait(rows: &AccountRows, amount: Amount) -> bool {
             .is_some_and(|sum| sum <= PRIMARY_CAP)
 }
 
+/// The slot for a credit that may not be refused, as [`plan_credit`] without caps. `None` only where the account's sum
+/// would pass 2^63.
+#[must_use]
+pub fn plan_return(rows: &AccountRows, amount: Amount, prefer: u64) -> Option<SlotIndex> {
+    rows.total().checked_add(amount.minor())?;
+    plan_credit(rows, amount, prefer).or(Some(SlotIndex::PRIMARY))
+}
+
 /// A debit of `amount` under the gate.
 ///
 /// # Errors
-/// [`Short`] where slots and pending rows together, less the floor, are below `amount`.
-pub fn plan_debit(rows: &AccountRows, amount: Amount) -> Result<DebitPlan, Short> {
+/// [`Short`] where slots, pending rows and expired holds together, less the floor, are below `amount`.
+pub fn plan_debit(rows: &AccountRows, amount: Amount, now: Timestamp) -> Result<DebitPlan, Short> {
     let need = amount.minor();
-    let available = rows.total().saturating_sub(rows.account().floor).max(0);
-    if available < need {
-        return Err(Short { available });
+    let above_floor = |sum: i64| sum.saturating_sub(rows.account().floor);
+    // The sum of what is expired is only asked for where it matters.
+    if above_floor(rows.in_slots().saturating_add(rows.in_pending())) < need {
+        let available = above_floor(rows.spendable(now)).max(0);
+        if available < need {
+            return Err(Short { available });
+        }
     }
     let mut plan = DebitPlan::direct(SlotIndex::PRIMARY);
     let mut have = rows.slot(SlotIndex::PRIMARY).map_or(0, |slot| slot.balance);
+    let mut room = STEP_ROWS;
+    for hold in rows.expired(now) {
+        if have >= need {
+            return Ok(plan);
+        }
+        let Some(left) = room.checked_sub(HOLD_ROWS) else {
+            return Ok(plan.unfinished());
+        };
+        room = left;
+        have = have.saturating_add(hold.rest());
+        plan.expire = plan.expire.saturating_add(1);
+    }
     for row in rows.pending() {
         if have >= need {
             return Ok(plan);
         }
-        if plan.settle == SETTLE_ROWS {
-            plan.slot = None;
-            return Ok(plan);
-        }
+        let Some(left) = room.checked_sub(1) else {
+            return Ok(plan.unfinished());
+        };
+        room = left;
         have = have.saturating_add(row.amount.minor());
         plan.settle = plan.settle.saturating_add(1);
     }
@@ -117,6 +146,33 @@ pub fn plan_debit(rows: &AccountRows, amount: Amount) -> Result<DebitPlan, Short
     Ok(plan)
 }
 
+/// A debit of all there is above the floor, at most [`MAX_AMOUNT`], and how much that is.
+///
+/// # Errors
+/// [`Short`] where there is nothing.
+pub fn plan_max(rows: &AccountRows, now: Timestamp) -> Result<(Amount, DebitPlan), Short> {
+    let above = rows.spendable(now).saturating_sub(rows.account().floor);
+    let amount = Amount::new(above.min(MAX_AMOUNT)).map_err(|_| Short { available: 0 })?;
+    Ok((amount, plan_debit(rows, amount, now)?))
+}
+
+/// Whether `amount` more may be held: what is held and not expired stays within [`MAX_HELD`].
+#[must_use]
+pub fn may_hold(rows: &AccountRows, amount: Amount, now: Timestamp) -> bool {
+    let fits = |held: i64| {
+        held.checked_add(amount.minor())
+            .is_some_and(|sum| sum <= MAX_HELD)
+    };
+    fits(rows.in_held()) || fits(rows.in_held().saturating_sub(rows.in_expired(now)))
+}
+
+/// Empties the slots from `count` on into slot 0.
+#[must_use]
+pub fn plan_drain(rows: &AccountRows, count: SlotCount) -> Vec<Shift> {
+    let beyond = others(rows).filter(|slot| slot.index.get() >= count.get());
+    beyond.map(empty_into_primary).collect()
+}
+
 /// A debit in hashed mode: from the slot that the request hashes to, where that has enough by itself; else as
 /// [`plan_debit`]. Only an account without a floor may skip the sum, so any other takes the gate's way.
 ///
@@ -126,6 +182,7 @@ pub fn plan_hashed_debit(
     rows: &AccountRows,
     amount: Amount,
     request: &RequestId,
+    now: Timestamp,
 ) -> Result<DebitPlan, Short> {
     let chosen = spread(rows, xxh3_64(request.as_str().as_bytes()));
     let enough = rows
@@ -134,29 +191,8 @@ pub fn plan_hashed_debit(
     if enough && rows.account().floor == 0 {
         Ok(DebitPlan::direct(chosen))
     } else {
-        plan_debit(rows, amount)
+        plan_debit(rows, amount, now)
     }
-}
-
-/// What there is to tidy; nothing where the account is tidy.
-#[must_use]
-pub fn plan_tidy(rows: &AccountRows) -> TidyPlan {
-    let settle = rows.pending().len().min(SETTLE_ROWS);
-    let shifts = match rows.account().debit {
-        DebitMode::Primary => others(rows).map(empty_into_primary).collect(),
-        DebitMode::Hashed => plan_even(rows, settle),
-    };
-    TidyPlan { settle, shifts }
-}
-
-/// Whether [`plan_tidy`] would do anything. Cheap: it plans nothing.
-#[must_use]
-pub fn is_untidy(rows: &AccountRows) -> bool {
-    rows.pending().len() > 0
-        || match rows.account().debit {
-            DebitMode::Primary => others(rows).next().is_some(),
-            DebitMode::Hashed => is_uneven(rows, rows.in_slots(), 0),
-        }
 }
 
 /// One of the slots that are not the gate, or the gate where it is the only one.
@@ -189,97 +225,30 @@ fn empty_into_primary(slot: &Slot) -> Shift {
     }
 }
 
-/// What each slot gets of `sum`, and what is left over for slot 0.
-fn shares(rows: &AccountRows, sum: i64) -> (i64, i64) {
-    let count = i64::from(rows.account().slots.get());
-    let share = sum.checked_div(count).unwrap_or(0);
-    (share, sum.checked_rem(count).unwrap_or(0))
-}
-
-/// Uneven enough to be worth entries: a slot in use has less than half its share, or one out of use has money.
-fn is_uneven(rows: &AccountRows, sum: i64, settled: i64) -> bool {
-    let (share, _) = shares(rows, sum);
-    let half = share.checked_div(2).unwrap_or(0);
-    rows.slots().iter().any(|slot| {
-        let balance = with_settled(slot, settled);
-        if slot.index.get() < rows.account().slots.get() {
-            balance < half
-        } else {
-            balance > 0
-        }
-    })
-}
-
-fn with_settled(slot: &Slot, settled: i64) -> i64 {
-    if slot.index == SlotIndex::PRIMARY {
-        slot.balance.saturating_add(settled)
-    } else {
-        slot.balance
-    }
-}
-
-/// Evens the slots out, once `settle` pending rows have reached slot 0: from those above their share to those below,
-/// both ascending.
-fn plan_even(rows: &AccountRows, settle: usize) -> Vec<Shift> {
-    let settled = rows
-        .pending()
-        .take(settle)
-        .map(|row| row.amount.minor())
-        .fold(0, i64::saturating_add);
-    let sum = rows.in_slots().saturating_add(settled);
-    if !is_uneven(rows, sum, settled) {
-        return Vec::new();
-    }
-    let (share, rest) = shares(rows, sum);
-    let mut above = Vec::new();
-    let mut below = Vec::new();
-    for slot in rows.slots() {
-        let want = match slot.index.get() {
-            0 => share.saturating_add(rest),
-            index if index < rows.account().slots.get() => share,
-            _ => 0,
-        };
-        let excess = with_settled(slot, settled).saturating_sub(want);
-        match excess {
-            1.. => above.push((slot.index, excess)),
-            0 => {}
-            _ => below.push((slot.index, excess.saturating_neg())),
-        }
-    }
-    pair_off(above, below)
-}
-
-/// Moves what is `above` to where it is `below`; both add up to the same.
-fn pair_off(above: Vec<(SlotIndex, i64)>, below: Vec<(SlotIndex, i64)>) -> Vec<Shift> {
-    let mut shifts = Vec::new();
-    let mut wanting = below.into_iter();
-    let mut want = wanting.next();
-    for (from, mut excess) in above {
-        while excess > 0
-            && let Some((to, lack)) = want
-        {
-            let amount = excess.min(lack);
-            shifts.push(Shift { from, to, amount });
-            excess = excess.saturating_sub(amount);
-            want = match lack.saturating_sub(amount) {
-                0 => wanting.next(),
-                left => Some((to, left)),
-            };
-        }
-    }
-    shifts
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::VecDeque;
 
     use super::*;
-    use crate::account::{Account, AccountId, Pending, SlotCount, Timestamp};
+    use crate::account::{Account, AccountId, DebitMode, Hold, Pending};
     use crate::money::Currency;
 
+    /// When everything happens here.
+    pub(super) const NOW: Timestamp = Timestamp(1_000);
+
+    /// The same account with holds of these amounts and deadlines.
+    pub(super) fn with_holds(rows: AccountRows, holds: &[(i64, Option<i64>)]) -> AccountRows {
+        let hold = |(number, (minor, at)): (u16, &(i64, Option<i64>))| {
+            let id = RequestId::new(&format!("h{number}")).unwrap();
+            Hold::new(id, amount(*minor), at.map(Timestamp))
+        };
+        let holds = (0..).zip(holds).map(hold).collect();
+        let (slots, pending) = (rows.slots().to_vec(), rows.pending().cloned().collect());
+        AccountRows::restore(rows.account().clone(), slots, pending, 10_000, holds).unwrap()
+    }
+
     /// An account with these balances by slot, `count` slots in use, and these pending rows.
-    fn rows(debit: DebitMode, count: u8, balances: &[i64], pending: &[i64]) -> AccountRows {
+    pub(super) fn rows(debit: DebitMode, count: u8, balances: &[i64], pending: &[i64]) -> AccountRows {
         let id = AccountId::new("a").unwrap();
         let account = Account {
             debit,
@@ -300,14 +269,14 @@ mod tests {
         };
         let slots = (0..).zip(balances).map(slot).collect();
         let pending: VecDeque<_> = (1..).zip(pending).map(waiting).collect();
-        AccountRows::restore(account, slots, pending, 10_000).unwrap()
+        AccountRows::restore(account, slots, pending, 10_000, Vec::new()).unwrap()
     }
 
     fn amount(minor: i64) -> Amount {
         Amount::new(minor).unwrap()
     }
 
-    fn shift(from: u8, to: u8, amount: i64) -> Shift {
+    pub(super) fn shift(from: u8, to: u8, amount: i64) -> Shift {
         let index = |index| SlotIndex::new(index).unwrap();
         Shift {
             from: index(from),
@@ -318,7 +287,12 @@ mod tests {
 
     fn plan(settle: usize, shifts: Vec<Shift>) -> DebitPlan {
         let slot = Some(SlotIndex::PRIMARY);
-        DebitPlan { settle, shifts, slot }
+        DebitPlan {
+            expire: 0,
+            settle,
+            shifts,
+            slot,
+        }
     }
 
     #[test]
@@ -342,56 +316,59 @@ mod tests {
         let rows = rows(DebitMode::Primary, 2, &[1, 2, 30], &[]);
         assert!((0..9).all(|prefer| plan_credit(&rows, amount(1), prefer).unwrap().get() == 1));
         let collected = plan(0, vec![shift(1, 0, 2), shift(2, 0, 30)]);
-        assert_eq!(plan_debit(&rows, amount(33)), Ok(collected));
+        assert_eq!(plan_debit(&rows, amount(33), NOW), Ok(collected));
     }
 
     #[test]
     fn slot_0_pays_alone_while_it_can() {
         let rows = rows(DebitMode::Primary, 2, &[10, 10], &[10]);
-        assert_eq!(plan_debit(&rows, amount(10)), Ok(plan(0, Vec::new())));
+        assert_eq!(plan_debit(&rows, amount(10), NOW), Ok(plan(0, Vec::new())));
     }
 
     #[test]
     fn pending_rows_come_before_slots_and_only_as_many_as_are_needed() {
         let rows = rows(DebitMode::Primary, 3, &[10, 5, 5], &[3, 3, 3]);
-        assert_eq!(plan_debit(&rows, amount(14)), Ok(plan(2, Vec::new())));
+        assert_eq!(plan_debit(&rows, amount(14), NOW), Ok(plan(2, Vec::new())));
         let collected = plan(3, vec![shift(1, 0, 5)]);
-        assert_eq!(plan_debit(&rows, amount(20)), Ok(collected));
+        assert_eq!(plan_debit(&rows, amount(20), NOW), Ok(collected));
     }
 
     #[test]
     fn more_rows_than_one_step_takes_settle_in_several() {
-        let waiting = vec![1; SETTLE_ROWS + 1];
+        let waiting = vec![1; STEP_ROWS + 1];
         let rows = rows(DebitMode::Primary, 2, &[0, 5], &waiting);
-        let enough = i64::try_from(SETTLE_ROWS).unwrap();
+        let enough = i64::try_from(STEP_ROWS).unwrap();
         assert_eq!(
-            plan_debit(&rows, amount(enough)),
-            Ok(plan(SETTLE_ROWS, Vec::new()))
+            plan_debit(&rows, amount(enough), NOW),
+            Ok(plan(STEP_ROWS, Vec::new()))
         );
         let first = DebitPlan {
             slot: None,
-            ..plan(SETTLE_ROWS, Vec::new())
+            ..plan(STEP_ROWS, Vec::new())
         };
-        assert_eq!(plan_debit(&rows, amount(enough + 1)), Ok(first));
+        assert_eq!(plan_debit(&rows, amount(enough + 1), NOW), Ok(first));
     }
 
     #[test]
     fn empty_slots_are_passed_over() {
         let rows = rows(DebitMode::Primary, 4, &[0, 0, 7, 0], &[]);
-        assert_eq!(plan_debit(&rows, amount(7)), Ok(plan(0, vec![shift(2, 0, 7)])));
+        assert_eq!(
+            plan_debit(&rows, amount(7), NOW),
+            Ok(plan(0, vec![shift(2, 0, 7)]))
+        );
     }
 
     #[test]
     fn a_refusal_is_proven_by_slots_and_pending_less_the_floor() {
         let rows = rows(DebitMode::Primary, 2, &[4, 5], &[6]);
-        assert!(plan_debit(&rows, amount(15)).is_ok());
-        assert_eq!(plan_debit(&rows, amount(16)), Err(Short { available: 15 }));
+        assert!(plan_debit(&rows, amount(15), NOW).is_ok());
+        assert_eq!(plan_debit(&rows, amount(16), NOW), Err(Short { available: 15 }));
     }
 
     #[test]
     fn two_debits_of_thirty_do_not_fit_in_fifty() {
         let rows = rows(DebitMode::Primary, 2, &[20, 0], &[]);
-        assert_eq!(plan_debit(&rows, amount(30)), Err(Short { available: 20 }));
+        assert_eq!(plan_debit(&rows, amount(30), NOW), Err(Short { available: 20 }));
     }
 
     #[test]
@@ -399,32 +376,90 @@ mod tests {
         let rows = rows(DebitMode::Hashed, 3, &[100, 100, 100], &[]);
         for number in 0..50 {
             let request = RequestId::new(&format!("r{number}")).unwrap();
-            let plan = plan_hashed_debit(&rows, amount(100), &request).unwrap();
+            let plan = plan_hashed_debit(&rows, amount(100), &request, NOW).unwrap();
             assert_ne!(plan.slot, Some(SlotIndex::PRIMARY));
             assert_eq!((plan.settle, plan.shifts), (0, Vec::new()));
         }
     }
 
     #[test]
-    fn even_slots_are_left_alone_until_one_has_less_than_half_its_share() {
-        let even = rows(DebitMode::Hashed, 4, &[10, 10, 10, 10], &[]);
-        let leaning = rows(DebitMode::Hashed, 4, &[16, 14, 6, 6], &[]);
-        let uneven = rows(DebitMode::Hashed, 4, &[20, 10, 7, 3], &[]);
-        assert!(!is_untidy(&even) && !is_untidy(&leaning) && is_untidy(&uneven));
-        assert_eq!(plan_tidy(&leaning), TidyPlan::default());
-        assert_eq!(plan_tidy(&uneven).shifts, [shift(0, 2, 3), shift(0, 3, 7)]);
+    fn expired_holds_come_first_and_unexpired_ones_never() {
+        let rows = rows(DebitMode::Primary, 2, &[10, 5], &[3]);
+        let rows = with_holds(
+            rows,
+            &[(4, Some(900)), (4, Some(1_000)), (50, Some(1_001)), (50, None)],
+        );
+        let one = DebitPlan {
+            expire: 1,
+            ..plan(0, Vec::new())
+        };
+        assert_eq!(plan_debit(&rows, amount(14), NOW), Ok(one));
+        let all = DebitPlan {
+            expire: 2,
+            ..plan(1, vec![shift(1, 0, 5)])
+        };
+        assert_eq!(plan_debit(&rows, amount(26), NOW), Ok(all.clone()));
+        assert_eq!(plan_debit(&rows, amount(27), NOW), Err(Short { available: 26 }));
+        assert_eq!(plan_max(&rows, NOW), Ok((amount(26), all)));
     }
 
     #[test]
-    fn evening_out_drains_slots_out_of_use_and_spreads_what_settles() {
-        let rows = rows(DebitMode::Hashed, 2, &[0, 0, 5], &[6]);
-        let plan = plan_tidy(&rows);
-        assert_eq!((plan.settle, plan.shifts), (1, vec![shift(2, 1, 5)]));
+    fn a_step_that_is_full_of_expired_holds_goes_on_in_another() {
+        let holds = vec![(1, Some(1_000)); STEP_ROWS / HOLD_ROWS + 1];
+        let rows = with_holds(rows(DebitMode::Primary, 2, &[0, 5], &[7]), &holds);
+        let full = STEP_ROWS / HOLD_ROWS;
+        let first = DebitPlan {
+            expire: full,
+            slot: None,
+            ..plan(0, Vec::new())
+        };
+        let more = i64::try_from(full).unwrap() + 1;
+        assert_eq!(plan_debit(&rows, amount(more), NOW), Ok(first));
     }
 
     #[test]
-    fn cents_too_few_to_share_make_nothing_untidy() {
-        let rows = rows(DebitMode::Hashed, 8, &[3, 0, 0, 0, 0, 0, 0, 0], &[]);
-        assert!(!is_untidy(&rows));
+    fn all_there_is_leaves_the_floor_and_nothing_is_short() {
+        let floored = |floor| {
+            let rows = rows(DebitMode::Primary, 2, &[10, 5], &[3]);
+            let account = Account {
+                floor,
+                ..rows.account().clone()
+            };
+            let pending = rows.pending().cloned().collect();
+            AccountRows::restore(account, rows.slots().to_vec(), pending, 1_000, Vec::new()).unwrap()
+        };
+        assert_eq!(plan_max(&floored(7), NOW).map(|(all, _)| all), Ok(amount(11)));
+        for floor in [18, 19] {
+            assert_eq!(plan_max(&floored(floor), NOW), Err(Short { available: 0 }));
+        }
+    }
+
+    #[test]
+    fn what_expired_makes_room_for_another_hold() {
+        let rows = rows(DebitMode::Primary, 1, &[10], &[]);
+        let rows = with_holds(rows, &[(MAX_HELD - 1, Some(1_000))]);
+        assert!(!may_hold(&rows, amount(2), Timestamp(999)));
+        assert!(may_hold(&rows, amount(1), Timestamp(999)) && may_hold(&rows, amount(2), NOW));
+    }
+
+    #[test]
+    fn draining_empties_the_slots_from_the_count_on() {
+        let rows = rows(DebitMode::Primary, 4, &[1, 2, 0, 4], &[]);
+        let from = |count| plan_drain(&rows, SlotCount::new(count).unwrap());
+        assert_eq!(from(4), []);
+        assert_eq!(from(2), [shift(3, 0, 4)]);
+        assert_eq!(from(1), [shift(1, 0, 2), shift(3, 0, 4)]);
+    }
+
+    #[test]
+    fn what_comes_back_is_never_refused_for_a_cap() {
+        let full = rows(
+            DebitMode::Primary,
+            2,
+            &[PRIMARY_CAP, crate::account::SLOT_CAP],
+            &[],
+        );
+        assert_eq!(plan_credit(&full, amount(1), 0), None);
+        assert_eq!(plan_return(&full, amount(1), 0), Some(SlotIndex::PRIMARY));
     }
 }

@@ -1,7 +1,7 @@
 //! Every store there is, as one type: the wallet is not generic, and its users need not be.
 
 use crate::account::{AccountId, RequestId};
-use crate::command::{AccountView, LedgerError, RequestView};
+use crate::command::{AccountView, HoldView, LedgerError, RequestView};
 use crate::store::embedded::Embedded;
 use crate::store::memory::Memory;
 use crate::store::{Cursor, EntryPage, Job, Store};
@@ -59,6 +59,13 @@ impl Store for AnyStore {
         match self {
             Self::Memory(store) => store.request(account, request).await,
             Self::Embedded(store) => store.request(account, request).await,
+        }
+    }
+
+    async fn hold(&self, account: &AccountId, hold: &RequestId) -> Result<Option<HoldView>, LedgerError> {
+        match self {
+            Self::Memory(store) => store.hold(account, hold).await,
+            Self::Embedded(store) => store.hold(account, hold).await,
         }
     }
 

@@ -52,12 +52,13 @@ use std::time::Duration;
 
 use crate::account::{AccountId, RequestId, SlotIndex};
 use crate::clock::Clock;
-use crate::command::{AccountView, LedgerError, Leg, RequestView};
+use crate::command::{AccountView, HoldView, LedgerError, RequestView};
 use crate::ledger::decide::Context;
 use crate::store::embedded::disk::{Disk, Lock, RealDisk};
 use crate::store::embedded::links::Chain;
+use crate::store::embedded::look_up::{Candidates, failed_read};
 use crate::store::embedded::open::{Opened, Tail};
-use crate::store::embedded::requests::{Filed, fingerprint};
+use crate::store::embedded::requests::Filed;
 use crate::store::embedded::shared::Shared;
 use crate::store::embedded::state::{Next, State, unavailable};
 use crate::store::embedded::statement::SlotEntries;
@@ -72,6 +73,7 @@ pub mod disk;
 mod error;
 mod layout;
 mod links;
+mod look_up;
 mod open;
 mod page;
 mod record;
@@ -284,7 +286,9 @@ impl Store for Embedded {
     async fn account(&self, id: &AccountId) -> Result<Option<AccountView>, LedgerError> {
         let (newest, view) = {
             let state = self.reading()?;
-            (state.newest(), state.books.get(id).map(|held| held.rows.view()))
+            let now = self.clock.now();
+            let held = state.books.get(id);
+            (state.newest(), held.map(|held| held.rows.view(now)))
         };
         self.shared.durable(newest).await?;
         Ok(view)
@@ -302,8 +306,9 @@ impl Store for Embedded {
             let found = {
                 let state = self.reading()?;
                 newest = state.newest();
+                let now = self.clock.now();
                 let found = state.books.after(last.as_ref().or(after), wanted);
-                found.map(|held| held.rows.view()).collect::<Vec<_>>()
+                found.map(|held| held.rows.view(now)).collect::<Vec<_>>()
             };
             let all = found.len() < wanted;
             views.extend(found);
@@ -342,34 +347,48 @@ impl Store for Embedded {
         account: &AccountId,
         request: &RequestId,
     ) -> Result<Option<RequestView>, LedgerError> {
-        let keys = [Filed::Decision, Filed::Settlement]
-            .map(|filed| fingerprint(self.shared.store, account, request, filed));
-        let (newest, known, recent, older) = {
+        let (newest, known, found) = {
             let state = self.reading()?;
-            let recent = keys.map(|key| state.books.find_recent(key));
-            let known = state.books.get(account).is_some();
-            (state.newest(), known, recent, Arc::clone(&state.books.older))
+            let found = Candidates::of(
+                &state.books,
+                self.shared.store,
+                (account, request),
+                [Filed::Decision, Filed::Settlement],
+            );
+            (state.newest(), state.books.get(account).is_some(), found)
         };
         self.shared.durable(newest).await?;
         if !known {
             return Ok(None);
         }
         let (shared, account, request) = (Arc::clone(&self.shared), account.clone(), request.clone());
-        blocking(move || {
-            let [mut decisions, mut settlements] = recent;
-            let [decision, settlement] = keys;
-            for (key, found) in [(decision, &mut decisions), (settlement, &mut settlements)] {
-                let more = older.find(shared.disk.as_ref(), key, found);
-                more.map_err(|error| unavailable(&error.to_string()))?;
-            }
-            look_up(&shared, &account, &request, &decisions, &settlements).map(Some)
-        })
-        .await
+        blocking(move || look_up::request(&shared.records, &account, &request, found).map(Some)).await
+    }
+
+    async fn hold(&self, account: &AccountId, hold: &RequestId) -> Result<Option<HoldView>, LedgerError> {
+        let (newest, known, open, found) = {
+            let state = self.reading()?;
+            let held = state.books.get(account);
+            let open = held.and_then(|held| held.rows.hold(hold));
+            let open = open.map(|hold| hold.seen_at(self.clock.now()));
+            let found = Candidates::of(&state.books, self.shared.store, (account, hold), [Filed::HoldEnd]);
+            (state.newest(), held.is_some(), open, found)
+        };
+        self.shared.durable(newest).await?;
+        if !known {
+            return Ok(None);
+        }
+        if let Some(hold) = open {
+            return Ok(Some(HoldView::Found(hold)));
+        }
+        let (shared, account, hold) = (Arc::clone(&self.shared), account.clone(), hold.clone());
+        blocking(move || look_up::ended_hold(&shared.records, &account, &hold, found).map(Some)).await
     }
 
     fn untidy(&self, limit: usize) -> Vec<AccountId> {
+        let now = self.clock.now();
         self.reading()
-            .map_or_else(|_| Vec::new(), |mut state| state.books.untidy(limit))
+            .map_or_else(|_| Vec::new(), |mut state| state.books.untidy(limit, now))
     }
 
     fn pending(&self) -> u64 {
@@ -407,45 +426,6 @@ impl Drop for Wake<'_> {
     fn drop(&mut self) {
         self.0.work.notify_one();
     }
-}
-
-/// What became of a request whose records, all durable, are among the candidates.
-fn look_up(
-    shared: &Shared,
-    account: &AccountId,
-    request: &RequestId,
-    decisions: &[u64],
-    settlements: &[u64],
-) -> Result<RequestView, LedgerError> {
-    let read = |position: &u64| {
-        shared
-            .records
-            .read(*position)
-            .map_err(|error| failed_read(&error))
-    };
-    for position in decisions {
-        let found = read(position)?.changes.request;
-        let Some(found) = found.filter(|found| found.account == *account && found.request == *request) else {
-            continue;
-        };
-        let mut outcome = found.outcome;
-        for position in settlements {
-            let record = read(position)?;
-            let mut entries = record.changes.entries.iter();
-            if let Some(entry) = entries.find(|entry| entry.settles() == Some((account, request))) {
-                outcome = outcome.settled_by(Leg::from(entry));
-            }
-        }
-        return Ok(RequestView::Decided(outcome));
-    }
-    Ok(RequestView::NotFound)
-}
-
-/// Damage in an old part of the log: an operator must know, the caller learns that nothing can be said.
-fn failed_read(error: &OpenError) -> LedgerError {
-    let error = error.whole();
-    tracing::error!(error, "the log cannot be read");
-    unavailable(&error)
 }
 
 /// Runs what reads files off the caller's runtime, if it is on one.

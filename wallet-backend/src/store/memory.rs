@@ -6,9 +6,11 @@ use std::convert::Infallible;
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard};
 
-use crate::account::{AccountId, Entry, RequestId};
+use crate::account::{AccountId, Entry, Hold, RequestId, Timestamp};
 use crate::clock::Clock;
-use crate::command::{AccountView, Answer, Changes, LedgerError, Leg, RequestRecord, RequestView, Task};
+use crate::command::{
+    AccountView, Answer, Changes, HoldView, LedgerError, Leg, Operation, RequestRecord, RequestView, Task,
+};
 use crate::ledger::decide::{Context, Decision, Rows, decide};
 use crate::ledger::invariants::{AccountCheck, Violation};
 use crate::ledger::rows::AccountRows;
@@ -33,11 +35,21 @@ struct State {
     untidy_after: Option<AccountId>,
     /// In version order per slot, at the slot's index.
     entries: HashMap<AccountId, Vec<Vec<Entry>>>,
-    requests: HashMap<RequestKey, RequestRecord>,
-    /// The legs that pending credits have become.
-    settled: HashMap<RequestKey, Leg>,
+    requests: HashMap<RequestKey, Known>,
     /// Why nothing more is decided.
     stopped: Option<String>,
+}
+
+/// All that is kept under one request id.
+#[derive(Debug, Default)]
+struct Known {
+    record: Option<RequestRecord>,
+    /// The leg that its pending credit has become.
+    settled: Option<Leg>,
+    /// The request that reversed it.
+    reversed_by: Option<RequestId>,
+    /// How the hold that it placed has ended.
+    ended: Option<Hold>,
 }
 
 impl Memory {
@@ -56,11 +68,12 @@ impl Memory {
     /// # Errors
     /// As [`decide`]; `Unavailable` once the store has stopped.
     pub fn decide(&self, task: &Task) -> Result<Answer, LedgerError> {
+        let mut state = self.lock()?;
         let context = Context {
             now: self.clock.now(),
             prefer: self.preference.next(),
         };
-        self.lock()?.decide(task, context)
+        state.decide(task, context)
     }
 
     /// Proves every account's entries against its rows: what is broken, empty where all holds.
@@ -92,13 +105,18 @@ impl State {
     /// Decides and applies; `None` where that was only what had to come first.
     fn step(&mut self, task: &Task, context: Context) -> Result<Option<Answer>, LedgerError> {
         let account = task.account();
-        let prior = task
-            .request()
-            .and_then(|request| self.requests.get(&(account.clone(), request.clone())));
+        let known = |request: &RequestId| self.requests.get(&(account.clone(), request.clone()));
+        let prior = task.request().and_then(known);
+        let reverses = task.operation().and_then(Operation::reverses).and_then(known);
+        let hold = task.operation().and_then(Operation::hold).and_then(known);
+        let original = reverses.and_then(|known| known.record.as_ref());
         let rows = Rows {
-            prior,
+            prior: prior.and_then(|known| known.record.as_ref()),
             own: self.accounts.get(account),
-            target: task.target().and_then(|target| self.accounts.get(target)),
+            target: task.target(original).and_then(|target| self.accounts.get(target)),
+            ended: hold.and_then(|known| known.ended.as_ref()),
+            original,
+            reversed_by: reverses.and_then(|known| known.reversed_by.as_ref()),
         };
         let Decision { changes, answer } = decide(task, rows, context)?;
         if let Err(violation) = self.apply(changes) {
@@ -120,10 +138,15 @@ impl State {
                 rows.apply(&changes)?;
             }
         }
+        if let Some((account, reverses, by)) = changes.reversal() {
+            self.known(account, reverses).reversed_by = Some(by.clone());
+        }
+        for (account, hold) in changes.ended_holds() {
+            self.known(account, &hold.id).ended = Some(hold.clone());
+        }
         for entry in changes.entries {
             if let Some((account, request)) = entry.settles() {
-                let key = (account.clone(), request.clone());
-                self.settled.insert(key, Leg::from(&entry));
+                self.known(account, request).settled = Some(Leg::from(&entry));
             }
             let slots = self.entries.entry(entry.account.clone()).or_default();
             let at = usize::from(entry.slot.get());
@@ -135,10 +158,15 @@ impl State {
             }
         }
         if let Some(record) = changes.request {
-            let key = (record.account.clone(), record.request.clone());
-            self.requests.insert(key, record);
+            let known = self.known(&record.account, &record.request);
+            known.record = Some(record);
         }
         Ok(())
+    }
+
+    fn known(&mut self, account: &AccountId, request: &RequestId) -> &mut Known {
+        let key = (account.clone(), request.clone());
+        self.requests.entry(key).or_default()
     }
 
     fn page(&self, id: &AccountId, after: &Cursor, limit: usize) -> EntryPage {
@@ -155,17 +183,25 @@ impl State {
     }
 
     fn request(&self, key: &RequestKey) -> RequestView {
-        let Some(record) = self.requests.get(key) else {
+        let known = self.requests.get(key);
+        let Some(record) = known.and_then(|known| known.record.as_ref()) else {
             return RequestView::NotFound;
         };
         let outcome = record.outcome.clone();
-        RequestView::Decided(match self.settled.get(key) {
+        RequestView::Decided(match known.and_then(|known| known.settled.as_ref()) {
             Some(leg) => outcome.settled_by(leg.clone()),
             None => outcome,
         })
     }
 
-    fn untidy(&mut self, limit: usize) -> Vec<AccountId> {
+    fn hold(&self, account: &AccountId, hold: &RequestId, now: Timestamp) -> Option<HoldView> {
+        let open = self.accounts.get(account)?.hold(hold);
+        let key = (account.clone(), hold.clone());
+        let found = open.or_else(|| self.requests.get(&key)?.ended.as_ref());
+        Some(found.map_or(HoldView::NotFound, |hold| HoldView::Found(hold.seen_at(now))))
+    }
+
+    fn untidy(&mut self, limit: usize, now: Timestamp) -> Vec<AccountId> {
         let begin = match &self.untidy_after {
             Some(last) => Bound::Excluded(last.clone()),
             None => Bound::Unbounded,
@@ -179,7 +215,7 @@ impl State {
         let untidy: Vec<AccountId> = first
             .chain(wrapped)
             .take(self.accounts.len())
-            .filter(|(_, rows)| is_untidy(rows))
+            .filter(|(_, rows)| is_untidy(rows) || rows.expired(now).next().is_some())
             .map(|(id, _)| id.clone())
             .take(limit)
             .collect();
@@ -210,7 +246,9 @@ impl Store for Memory {
     }
 
     async fn account(&self, id: &AccountId) -> Result<Option<AccountView>, LedgerError> {
-        Ok(self.lock()?.accounts.get(id).map(AccountRows::view))
+        let state = self.lock()?;
+        let now = self.clock.now();
+        Ok(state.accounts.get(id).map(|rows| rows.view(now)))
     }
 
     async fn accounts(
@@ -219,9 +257,10 @@ impl Store for Memory {
         limit: usize,
     ) -> Result<Vec<AccountView>, LedgerError> {
         let state = self.lock()?;
+        let now = self.clock.now();
         let begin = after.map_or(Bound::Unbounded, Bound::Excluded);
         let found = state.accounts.range::<AccountId, _>((begin, Bound::Unbounded));
-        Ok(found.take(limit).map(|(_, rows)| rows.view()).collect())
+        Ok(found.take(limit).map(|(_, rows)| rows.view(now)).collect())
     }
 
     async fn entries(
@@ -245,9 +284,15 @@ impl Store for Memory {
         Ok(known.then(|| state.request(&(account.clone(), request.clone()))))
     }
 
+    async fn hold(&self, account: &AccountId, hold: &RequestId) -> Result<Option<HoldView>, LedgerError> {
+        let state = self.lock()?;
+        Ok(state.hold(account, hold, self.clock.now()))
+    }
+
     fn untidy(&self, limit: usize) -> Vec<AccountId> {
+        let now = self.clock.now();
         self.lock()
-            .map_or_else(|_| Vec::new(), |mut state| state.untidy(limit))
+            .map_or_else(|_| Vec::new(), |mut state| state.untidy(limit, now))
     }
 
     fn pending(&self) -> u64 {

@@ -1,22 +1,92 @@
 //! A seeded sequence of tasks on a store and on the model: the same replies and the same reads, one by one. Times are
 //! masked: each store has its own clock.
 
-use wallet_backend::account::{Entry, Timestamp};
-use wallet_backend::command::{Answer, Outcome, RequestView, Task};
+use std::collections::BTreeMap;
+
+use wallet_backend::account::{CreditMode, Entry, Status, Timestamp};
+use wallet_backend::command::{Amendment, Answer, LedgerError, Outcome, Refusal, RequestView, Task};
 use wallet_backend::store::Store;
 
 use super::{Factory, InMemory};
 use crate::support::{
-    Bench, Numbers, abandon, credit, debit, hashed, journal, ordinary, slotted, tidy, transfer,
+    Bench, Numbers, SECOND, Time, abandon, amend, capture, capture_part, credit, debit, drain, hashed, hold,
+    journal, ordinary, release, reslot, reversal, slotted, tidy, transfer,
 };
 
 /// Few enough ids and amounts small enough that replays, reuse, refusals and collections all happen.
 const STEPS: u64 = 120;
 const NAMES: [&str; 5] = ["ordinary", "slotted", "journal", "hashed", "floored"];
 
+/// How often each outcome was met, by name.
+pub(super) type Met = BTreeMap<&'static str, usize>;
+
+/// Everything that the sequences must have met between them.
+const EVERYTHING: [&str; 17] = [
+    "credit",
+    "debit",
+    "hold",
+    "capture",
+    "release",
+    "transfer",
+    "reversal",
+    "amended",
+    "replayed",
+    "insufficient funds",
+    "frozen",
+    "hold not open",
+    "hold exceeded",
+    "already reversed",
+    "not reversible",
+    "abandoned",
+    "error",
+];
+
+/// Runs the sequences of many seeds; says how much that was.
+pub(super) fn compare_all(factory: &impl Factory, seeds: u64) -> String {
+    let mut met = Met::new();
+    for seed in 0..seeds {
+        compare(factory, seed, &mut met);
+    }
+    let missed: Vec<_> = EVERYTHING
+        .iter()
+        .filter(|name| !met.contains_key(*name))
+        .collect();
+    assert!(missed.is_empty(), "never met: {missed:?} among {met:?}");
+    let replies: usize = met.values().sum();
+    format!("{seeds} sequences, {replies} replies the same: {met:?}")
+}
+
+fn name(answer: &Result<Answer, LedgerError>) -> &'static str {
+    match answer {
+        Err(_) => "error",
+        Ok(Answer::Opened { .. }) => "opened",
+        Ok(Answer::Tidied { .. }) => "tidied",
+        Ok(Answer::Decided { replayed: true, .. }) => "replayed",
+        Ok(Answer::Decided { outcome, .. }) => match outcome {
+            Outcome::Posted(receipt) => receipt.kind.as_str(),
+            Outcome::Amended(_) => "amended",
+            Outcome::Refused(refusal) => match refusal {
+                Refusal::InsufficientFunds { .. } => "insufficient funds",
+                Refusal::AccountFrozen { .. } => "frozen",
+                Refusal::AccountClosed { .. } => "closed",
+                Refusal::BalanceLimit { .. } => "limit",
+                Refusal::CurrencyMismatch { .. } => "currency",
+                Refusal::AccountNotEmpty { .. } => "not empty",
+                Refusal::HoldNotOpen { .. } => "hold not open",
+                Refusal::HoldExceeded { .. } => "hold exceeded",
+                Refusal::AlreadyReversed { .. } => "already reversed",
+                Refusal::NotReversible { .. } => "not reversible",
+                Refusal::Abandoned => "abandoned",
+            },
+        },
+    }
+}
+
 /// Runs the sequence of one seed on a new store and on a new model.
-pub(super) fn compare(factory: &impl Factory, seed: u64) {
-    let (store, model) = (Bench::new(factory.make(seed)), Bench::new(InMemory.make(seed)));
+fn compare(factory: &impl Factory, seed: u64, met: &mut Met) {
+    let time = Time::default();
+    let store = Bench::at(factory.make(seed, &time), time.clone());
+    let model = Bench::at(InMemory.make(seed, &time), time.clone());
     for bench in [&store as &dyn Opens, &model] {
         bench.open_all();
     }
@@ -25,6 +95,9 @@ pub(super) fn compare(factory: &impl Factory, seed: u64) {
         let batch: Vec<Task> = (0..=numbers.below(4)).map(|_| task(&mut numbers)).collect();
         let mut got = store.ask_all(batch.clone());
         let mut expected = model.ask_all(batch.clone());
+        for answer in &got {
+            *met.entry(name(answer)).or_default() += 1;
+        }
         for answer in got.iter_mut().chain(&mut expected).flatten() {
             mask_answer(answer);
         }
@@ -34,6 +107,11 @@ pub(super) fn compare(factory: &impl Factory, seed: u64) {
             model.store.pending(),
             "seed {seed}, step {step}"
         );
+        let (mut untidy, mut expected) = (store.store.untidy(10), model.store.untidy(10));
+        untidy.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(untidy, expected, "seed {seed}, step {step}");
+        time.pass(i64::try_from(numbers.below(3)).unwrap() * SECOND / 2);
     }
     for name in NAMES {
         assert_eq!(store.account(name), model.account(name), "seed {seed}: {name}");
@@ -46,6 +124,8 @@ pub(super) fn compare(factory: &impl Factory, seed: u64) {
             let id = format!("r{number}");
             let (got, expected) = (look_up(&store, name, &id), look_up(&model, name, &id));
             assert_eq!(got, expected, "seed {seed}: {name} {id}");
+            let holds = (store.look_up_hold(name, &id), model.look_up_hold(name, &id));
+            assert_eq!(holds.0, holds.1, "seed {seed}: {name} {id}");
         }
     }
 }
@@ -57,14 +137,41 @@ fn task(numbers: &mut Numbers) -> Task {
     let account = pick(numbers);
     let id = format!("r{}", numbers.below(IDS));
     let minor = i64::try_from(1 + numbers.below(40)).unwrap();
-    match numbers.below(20) {
-        0..7 => credit(account, &id, minor),
-        7..13 => debit(account, &id, minor),
-        13..17 => transfer(account, &id, pick(numbers), minor),
-        17 => abandon(account, &id),
-        18 => transfer(account, &id, "nobody", minor),
+    // Holds have few names, so that most of them are met again.
+    let held = format!("r{}", numbers.below(8));
+    let of = format!("r{}", numbers.below(IDS));
+    match numbers.below(40) {
+        0..9 => credit(account, &id, minor),
+        9..14 => debit(account, &id, minor),
+        14..18 => transfer(account, &id, pick(numbers), minor),
+        18..23 => hold(account, &held, minor, u32::try_from(numbers.below(30)).unwrap()),
+        23..25 => capture(account, &id, &held, minor / 2),
+        25..27 => capture_part(account, &id, &held, minor / 2),
+        27 => release(account, &id, &held),
+        28..32 => reversal(account, &id, &of),
+        32 => drain(account, &id),
+        33 => reslot(account, &id, u8::try_from(1 + numbers.below(6)).unwrap()),
+        34 => amend(account, &id, amendment(numbers, minor)),
+        35 => abandon(account, &id),
+        36 => transfer(account, &id, "nobody", minor),
         _ => tidy(account),
     }
+}
+
+fn amendment(numbers: &mut Numbers, minor: i64) -> Amendment {
+    let mut amendment = Amendment::default();
+    let choose = usize::try_from(numbers.below(3)).unwrap();
+    match numbers.below(4) {
+        // Mostly active, so that something happens.
+        0 => amendment.status = Some([Status::Active, Status::DebitFrozen, Status::Frozen][choose]),
+        1 => amendment.status = Some(Status::Active),
+        2 => amendment.floor = Some(minor % 7),
+        _ => {
+            let modes = [CreditMode::Slot, CreditMode::Upsert, CreditMode::Journal];
+            amendment.credit = Some(modes[choose]);
+        }
+    }
+    amendment
 }
 
 /// Opening without naming the store's type.

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::client::Client;
-use crate::history::{Entry, Leg, Read, Receipt, Span};
+use crate::history::{Entry, Leg, Link, Read, Receipt, Span};
 
 /// A statement from a cursor on, and the cursor at its end.
 pub(super) async fn statement(client: &Client, account: &str, after: Option<String>) -> (Vec<Entry>, String) {
@@ -28,7 +28,7 @@ pub(super) async fn statement(client: &Client, account: &str, after: Option<Stri
 }
 
 fn entry(account: &str, line: &Value) -> Entry {
-    let other = &line["link"];
+    let link = || text(&line["link"]["id"]);
     Entry {
         account: account.to_owned(),
         slot: slot(&line["slot"]),
@@ -36,8 +36,14 @@ fn entry(account: &str, line: &Value) -> Entry {
         kind: text(&line["type"]),
         request: line["request_id"].as_str().map(str::to_owned),
         delta: line["delta"].as_i64().unwrap(),
+        held_delta: line["held_delta"].as_i64().unwrap_or(0),
         balance_after: line["balance_after"].as_i64().unwrap(),
-        other: (other["kind"] == "transfer").then(|| text(&other["id"])),
+        link: match line["link"]["kind"].as_str() {
+            Some("transfer") => Link::Account(link()),
+            Some("hold") => Link::Hold(link()),
+            Some("reversed") => Link::Reversed(link()),
+            _ => Link::None,
+        },
     }
 }
 
@@ -47,6 +53,7 @@ pub(super) fn receipt(told: &Value, replayed: bool, span: Span) -> Receipt {
         slot: slot(&leg["slot"]),
         version: leg["version"].as_u64().unwrap(),
         delta: leg["delta"].as_i64().unwrap(),
+        held_delta: leg["held_delta"].as_i64().unwrap_or(0),
         balance_after: leg["balance_after"].as_i64().unwrap(),
     };
     Receipt {

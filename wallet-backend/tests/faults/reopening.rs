@@ -4,14 +4,18 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use wallet_backend::command::{Outcome, Posting, RequestView};
+use wallet_backend::account::HoldState;
+use wallet_backend::command::{Outcome, Posting, Refusal, RequestView};
 use wallet_backend::store::embedded::disk::{Disk, RealDisk};
 use wallet_backend::store::embedded::{Embedded, OpenError, Options, VerifyError, verify, verify_on};
 use wallet_backend::store::{Cursor, Store};
 
 use super::disk::{FaultDisk, Op};
 use super::trial::{Workload, close_and_verify, open, picture, small};
-use crate::support::{credit, debit, journal, ordinary, slotted, tidy};
+use crate::support::{
+    Bench, SECOND, Time, capture, credit, debit, drain, hold, journal, ordinary, release, reslot, reversal,
+    slotted, tidy,
+};
 
 #[test]
 fn a_second_process_is_kept_out_and_told_why() {
@@ -259,8 +263,8 @@ fn a_closed_store_says_so() {
     store.close();
 }
 
-/// `tests/data/format-1` was written by the first version of this format, and killed: segments, a base and a delta, a
-/// run, a tail. Whoever changes the format raises its version, keeps reading this one, and adds a directory.
+/// `tests/data/format-1` was written by the first version of this format, and killed: segments, a base and a delta, two
+/// runs, a tail; with holds in every state, reversals and an amendment. Whoever changes the format raises its version, keeps reading this one, and adds a directory.
 #[test]
 fn a_data_directory_of_format_1_opens_as_it_was() {
     let folder = tempfile::tempdir().unwrap();
@@ -274,21 +278,104 @@ fn a_data_directory_of_format_1_opens_as_it_was() {
     }
     let report = verify(folder.path()).unwrap();
     assert!(report.is_clean(), "{report}");
-    assert_eq!((report.accounts, report.requests, report.runs), (3, 50, 1));
+    assert_eq!((report.accounts, report.requests, report.runs), (3, 65, 2));
     let store = open(Options::at(folder.path()));
     let seen = ["plain", "slotted", "journal"].map(|name| {
-        let entries = store.entries(name).len();
-        (store.account(name).balance(), entries)
+        let view = store.account(name);
+        (view.balance(), view.held, view.pending, store.entries(name).len())
     });
-    assert_eq!(seen, [(312, 12), (303, 28), (310, 13)]);
-    for n in [1, 18, 33, 49] {
-        let account = ["plain", "slotted", "journal"][n % 4];
-        assert!(
-            store
-                .decide(credit(account, &format!("c{n}"), n.try_into().unwrap()))
-                .1,
-            "c{n}"
-        );
+    assert_eq!(seen, [(632, 15, 30, 32), (238, 0, 0, 22), (0, 0, 0, 15)]);
+    let holds = [
+        ("plain", "h-open", HoldState::Open),
+        ("plain", "h-expired", HoldState::Expired),
+        ("plain", "h-captured", HoldState::Captured),
+        ("slotted", "h-released", HoldState::Released),
+    ];
+    for (account, name, state) in holds {
+        assert_eq!(store.hold(account, name).state, state, "{name}");
     }
-    assert!(store.decide(debit("plain", "too-much", 1_000_000)).1);
+    for task in [
+        credit("plain", "c0", 1),
+        credit("slotted", "c49", 50),
+        debit("plain", "too-much", 1_000_000),
+        capture("plain", "k", "h-captured", 15),
+        reslot("slotted", "m", 2),
+        drain("journal", "all"),
+    ] {
+        assert!(store.decide(task.clone()).1, "{task:?}");
+    }
+    let by_another = store.refuse(reversal("slotted", "u2", "t"));
+    assert!(matches!(by_another, Refusal::AlreadyReversed { .. }));
+}
+
+#[test]
+fn holds_and_reversals_are_known_across_kills_and_checkpoints() {
+    let mut disk = FaultDisk::default();
+    let time = Time::default();
+    let options = |disk: &FaultDisk| Options {
+        clock: time.clock(),
+        ..small(disk)
+    };
+    let mut store = Bench::at(open(options(&disk)).store, time.clone());
+    store.open(slotted("a", 2));
+    store.post(credit("a", "c", 10_000));
+    for n in 0..200 {
+        let (held, ends) = (format!("h{n}"), format!("e{n}"));
+        store.post(hold("a", &held, 10, 1_000 * u32::from(n % 4 == 3)));
+        match n % 4 {
+            0 => drop(store.post(release("a", &ends, &held))),
+            1 => drop(store.post(capture("a", &ends, &held, 4))),
+            _ => {}
+        }
+        if n % 4 == 1 {
+            store.post(reversal("a", &format!("u{n}"), &ends));
+        }
+        if n % 60 == 59 {
+            if n % 120 == 59 {
+                store.close();
+            }
+            // What a kill leaves: dropping the store would write on.
+            let left = disk.copy();
+            drop(store);
+            disk = left;
+            store = Bench::at(open(options(&disk)).store, time.clone());
+        }
+    }
+    let ends = |store: &Bench<Embedded>| -> Vec<HoldState> {
+        (0..200)
+            .map(|n| store.hold("a", &format!("h{n}")).state)
+            .collect()
+    };
+    let released = [
+        HoldState::Released,
+        HoldState::Captured,
+        HoldState::Open,
+        HoldState::Open,
+    ];
+    assert_eq!(ends(&store)[..4], released);
+    assert_eq!(store.account("a").held, 1_000);
+    time.pass(1_000 * SECOND);
+    assert_eq!((store.account("a").held, store.account("a").pending), (500, 500));
+    let late = store.refuse(capture("a", "late", "h0", 1));
+    assert!(matches!(
+        late,
+        Refusal::HoldNotOpen {
+            state: HoldState::Released,
+            ..
+        }
+    ));
+    for n in (1..200).step_by(4) {
+        let twice = store.refuse(reversal("a", &format!("again{n}"), &format!("e{n}")));
+        assert!(matches!(twice, Refusal::AlreadyReversed { .. }), "{n}: {twice:?}");
+    }
+    store.ask(tidy("a")).unwrap();
+    let before = ends(&store);
+    store.close();
+    drop(store);
+    let store = Bench::at(open(options(&disk)).store, time.clone());
+    assert_eq!(ends(&store), before);
+    assert_eq!(before[3], HoldState::Expired);
+    let view = store.account("a");
+    assert_eq!((view.balance(), view.held, view.pending), (10_000, 500, 0));
+    close_and_verify(store, &disk);
 }

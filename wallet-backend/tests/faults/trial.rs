@@ -6,14 +6,17 @@ use std::time::Duration;
 
 use wallet_backend::account::Entry;
 use wallet_backend::clock::Clock;
-use wallet_backend::command::{AccountView, Answer, LedgerError, Task};
+use wallet_backend::command::{AccountView, Answer, HoldView, LedgerError, Task};
 use wallet_backend::store::embedded::disk::Disk;
 use wallet_backend::store::embedded::{Embedded, Options, verify_on};
 use wallet_backend::store::memory::Memory;
 use wallet_backend::store::{Cursor, Preference, Store};
 
 use super::disk::FaultDisk;
-use crate::support::{Bench, Numbers, abandon, credit, debit, journal, ordinary, slotted, tidy, transfer};
+use crate::support::{
+    Bench, Numbers, abandon, capture, credit, debit, hold, journal, ordinary, release, reslot, reversal,
+    slotted, tidy, transfer,
+};
 
 /// Whether the long versions run.
 pub(crate) fn long() -> bool {
@@ -56,6 +59,16 @@ pub(crate) struct Workload {
     answers: Vec<Result<Answer, LedgerError>>,
     /// The state after n tasks.
     pictures: Vec<Picture>,
+    /// Every hold that was asked for, as it is in the end.
+    holds: Vec<(&'static str, String, Option<HoldView>)>,
+}
+
+/// What the tasks so far have asked for, by account and id.
+#[derive(Default)]
+struct Before {
+    holds: Vec<(&'static str, String)>,
+    /// What may be reversed.
+    moves: Vec<(&'static str, String)>,
 }
 
 impl Workload {
@@ -67,9 +80,14 @@ impl Workload {
             Task::Open(journal("journal")),
         ];
         let mut all = vec![opens];
+        let mut before = Before::default();
         for batch in 0..batches {
             let size = 1 + numbers.below(6);
-            all.push((0..size).map(|n| task(&mut numbers, batch, n)).collect());
+            all.push(
+                (0..size)
+                    .map(|n| task(&mut numbers, &mut before, batch, n))
+                    .collect(),
+            );
         }
         let clock = Clock::Set(Arc::new(AtomicI64::new(1_000_000)));
         let model = Bench::new(Memory::new(clock, Preference::Fixed(1)));
@@ -79,10 +97,16 @@ impl Workload {
             answers.push(model.ask(task.clone()));
             pictures.push(picture(&model));
         }
+        let holds = before.holds.into_iter();
+        let holds = holds.map(|(account, name)| {
+            let found = model.look_up_hold(account, &name);
+            (account, name, found)
+        });
         Self {
             batches: all,
             answers,
             pictures,
+            holds: holds.collect(),
         }
     }
 
@@ -157,6 +181,9 @@ impl Workload {
             assert_eq!(answer, *expected, "{task:?}");
         }
         assert_eq!(picture(store), *self.picture(self.tasks()));
+        for (account, name, hold) in &self.holds {
+            assert_eq!(store.look_up_hold(account, name), *hold, "{account} {name}");
+        }
     }
 
     /// The same until a task is not answered; says how many are acknowledged then.
@@ -195,20 +222,46 @@ fn failed(answer: &Result<Answer, LedgerError>) -> bool {
 
 /// Ids are new in each batch, so that a task changes something or is refused: every n has a state of its own, or the
 /// same as its neighbour's.
-fn task(numbers: &mut Numbers, batch: usize, n: u64) -> Task {
+fn task(numbers: &mut Numbers, before: &mut Before, batch: usize, n: u64) -> Task {
     let pick = |numbers: &mut Numbers| NAMES[usize::try_from(numbers.below(3)).unwrap()];
     let (account, name) = (pick(numbers), format!("b{batch}.{n}-of-the-workload"));
     let minor = i64::try_from(1 + numbers.below(50)).unwrap();
-    match numbers.below(16) {
-        0..7 => credit(account, &name, minor),
-        7..10 => debit(account, &name, minor),
-        10..14 => {
+    let mut moves = |task| {
+        before.moves.push((account, name.clone()));
+        task
+    };
+    match numbers.below(25) {
+        0..8 => moves(credit(account, &name, minor)),
+        8..11 => moves(debit(account, &name, minor)),
+        11..15 => {
             let to = NAMES.iter().find(|other| **other != account).unwrap();
-            transfer(account, &name, to, minor)
+            moves(transfer(account, &name, to, minor))
         }
-        14 => abandon(account, &name),
+        15..18 => {
+            before.holds.push((account, name.clone()));
+            hold(account, &name, minor, u32::from(n == 0))
+        }
+        18..20 => match any(numbers, &before.holds) {
+            Some((account, of)) => capture(account, &name, &of, minor / 2),
+            None => tidy(account),
+        },
+        20 => match any(numbers, &before.holds) {
+            Some((account, of)) => release(account, &name, &of),
+            None => tidy(account),
+        },
+        21 => match any(numbers, &before.moves) {
+            Some((account, of)) => reversal(account, &name, &of),
+            None => tidy(account),
+        },
+        22 => reslot(account, &name, u8::try_from(1 + numbers.below(4)).unwrap()),
+        23 => abandon(account, &name),
         _ => tidy(account),
     }
+}
+
+fn any(numbers: &mut Numbers, of: &[(&'static str, String)]) -> Option<(&'static str, String)> {
+    let at = numbers.below(u64::try_from(of.len()).ok()?.max(1));
+    of.get(usize::try_from(at).ok()?).cloned()
 }
 
 /// Opens a store that must open.

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use crate::account::{AccountId, SlotIndex};
+use crate::account::{AccountId, SlotIndex, Timestamp};
 use crate::command::Changes;
 use crate::ledger::invariants::Violation;
 use crate::ledger::rows::AccountRows;
@@ -25,6 +25,8 @@ use crate::store::embedded::wire::Writer;
 pub(super) struct Held {
     pub(super) rows: AccountRows,
     pub(super) chains: Chains,
+    /// The next deadline of a hold of it, as it is filed in [`Books::expiring`].
+    deadline: Option<Timestamp>,
     /// Epochs, which end with each checkpoint: when it came, last changed, was last captured.
     born: u64,
     changed: u64,
@@ -51,6 +53,8 @@ pub(super) struct Books {
     recent: Table,
     pub(super) older: Arc<Older>,
     untidy: BTreeSet<AccountId>,
+    /// The next deadline of every account that has one, come or not.
+    expiring: BTreeSet<(Timestamp, AccountId)>,
     /// Pending rows of all accounts.
     pending: u64,
     /// The last account that was named untidy: the next search begins after it.
@@ -74,6 +78,7 @@ impl Books {
             recent: Table::default(),
             older: Arc::new(older),
             untidy: BTreeSet::new(),
+            expiring: BTreeSet::new(),
             pending: 0,
             untidy_after: None,
             epoch: 1,
@@ -86,7 +91,9 @@ impl Books {
             }
             books.pending = books.pending.saturating_add(rows_of(rows.pending().len()));
             let id = rows.account().id.clone();
-            books.accounts.insert(id, Held::new(rows, chains, 0));
+            let mut held = Held::new(rows, chains, 0);
+            held.file_deadline(&mut books.expiring);
+            books.accounts.insert(id, held);
         }
         books
     }
@@ -162,6 +169,7 @@ impl Books {
                     chain.push(entry.version, position);
                 }
             }
+            held.file_deadline(&mut self.expiring);
             if is_untidy(&held.rows) {
                 self.untidy.insert(id.clone());
             } else {
@@ -203,7 +211,11 @@ impl Books {
     }
 
     /// At most `limit` accounts with something to tidy, each in its turn.
-    pub(super) fn untidy(&mut self, limit: usize) -> Vec<AccountId> {
+    pub(super) fn untidy(&mut self, limit: usize, now: Timestamp) -> Vec<AccountId> {
+        // An account of which a hold has expired is untidy until its next change; that files its next deadline again.
+        while self.expiring.first().is_some_and(|(at, _)| *at <= now) {
+            self.untidy.extend(self.expiring.pop_first().map(|(_, id)| id));
+        }
         let after = self.untidy_after.clone();
         let begin = after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
         let end = after.as_ref().map_or(Bound::Unbounded, Bound::Included);
@@ -261,16 +273,18 @@ impl Books {
 
 /// What is filed of a record: fingerprints, in the store `store`.
 pub(super) fn filed(store: u64, changes: &Changes) -> Vec<(u64, Filed)> {
-    let decided = changes.request.iter().map(|record| {
-        let key = fingerprint(store, &record.account, &record.request, Filed::Decision);
-        (key, Filed::Decision)
-    });
+    let key = |account, request, filed| (fingerprint(store, account, request, filed), filed);
+    let decided = changes.request.iter();
+    let decided = decided.map(|record| key(&record.account, &record.request, Filed::Decision));
     let settled = changes.entries.iter().filter_map(|entry| {
         let (account, request) = entry.settles()?;
-        let key = fingerprint(store, account, request, Filed::Settlement);
-        Some((key, Filed::Settlement))
+        Some(key(account, request, Filed::Settlement))
     });
-    decided.chain(settled).collect()
+    let reversed = changes.reversal().into_iter();
+    let reversed = reversed.map(|(account, reverses, _)| key(account, reverses, Filed::Reversal));
+    let ended = changes.ended_holds();
+    let ended = ended.map(|(account, hold)| key(account, &hold.id, Filed::HoldEnd));
+    decided.chain(settled).chain(reversed).chain(ended).collect()
 }
 
 fn rows_of(count: usize) -> u64 {
@@ -293,10 +307,25 @@ impl Held {
         Self {
             rows,
             chains,
+            deadline: None,
             born: epoch,
             changed: 0,
             captured: 0,
         }
+    }
+}
+
+impl Held {
+    /// Brings `expiring` up to date with the rows.
+    fn file_deadline(&mut self, expiring: &mut BTreeSet<(Timestamp, AccountId)>) {
+        let id = &self.rows.account().id;
+        let next = self.rows.next_deadline();
+        if let Some(before) = self.deadline.filter(|before| Some(*before) != next) {
+            expiring.remove(&(before, id.clone()));
+        }
+        // Also where it is the same: it may have been taken out meanwhile, since it had come.
+        expiring.extend(next.map(|at| (at, id.clone())));
+        self.deadline = next;
     }
 }
 

@@ -1,8 +1,8 @@
 //! Where each request is in the log, for ever: a table of the recent ones in memory, runs on disk of the older.
 //!
 //! Filed by a 64-bit fingerprint of (account, request id), so a hit is only a candidate: the record is read and
-//! compared in full. A pending credit that settled later is filed too, under a fingerprint of its own, since a look-up
-//! shows what the request has become.
+//! compared in full. What became of a request later is filed too, under fingerprints of its own: that its pending
+//! credit has settled, that it was reversed, that the hold it placed has ended.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -23,6 +23,10 @@ pub(super) enum Filed {
     Decision,
     /// The record with the entry that settled it.
     Settlement,
+    /// The record that reversed it.
+    Reversal,
+    /// The record in which the hold that it placed ended.
+    HoldEnd,
 }
 
 /// The fingerprint of a request, in one store.
@@ -31,6 +35,8 @@ pub(super) fn fingerprint(store: u64, account: &AccountId, request: &RequestId, 
     key.byte(match filed {
         Filed::Decision => 0,
         Filed::Settlement => 1,
+        Filed::Reversal => 2,
+        Filed::HoldEnd => 3,
     });
     key.text(account.as_str());
     key.text(request.as_str());

@@ -1,34 +1,23 @@
-//! Account rows as bytes: in records (an account opened or changed) and, with slots and pending, in checkpoints.
+//! Account rows as bytes: in records (an account opened or changed) and, with slots, pending and holds, in
+//! checkpoints.
 
 use std::collections::VecDeque;
 
 use crate::account::{Account, CreditMode, DebitMode, Slot, SlotCount, SlotIndex, Status};
 use crate::ledger::rows::AccountRows;
 use crate::store::embedded::links::{Chain, Chains};
-use crate::store::embedded::record::{read_pending, write_pending};
+use crate::store::embedded::record::{read_hold, read_pending, write_hold, write_pending};
 use crate::store::embedded::wire::{CodecError, Reader, Writer, kind};
 
 /// An account row.
 pub(super) fn write_account(account: &Account, out: &mut Writer) {
     out.text(account.id.as_str());
     out.currency(account.currency);
-    out.byte(match account.status {
-        Status::Active => 0,
-        Status::DebitFrozen => 1,
-        Status::Frozen => 2,
-        Status::Closed => 3,
-    });
+    out.byte(status(account.status));
     out.signed(account.floor);
     out.byte(account.slots.get());
-    out.byte(match account.credit {
-        CreditMode::Slot => 0,
-        CreditMode::Upsert => 1,
-        CreditMode::Journal => 2,
-    });
-    out.byte(match account.debit {
-        DebitMode::Primary => 0,
-        DebitMode::Hashed => 1,
-    });
+    out.byte(credit_mode(account.credit));
+    out.byte(debit_mode(account.debit));
 }
 
 /// The reverse of [`write_account`].
@@ -36,27 +25,69 @@ pub(super) fn read_account(from: &mut Reader<'_>) -> Result<Account, CodecError>
     Ok(Account {
         id: from.account()?,
         currency: from.currency()?,
-        status: match from.byte("a status")? {
-            0 => Status::Active,
-            1 => Status::DebitFrozen,
-            2 => Status::Frozen,
-            3 => Status::Closed,
-            found => return Err(kind("a status", found)),
-        },
+        status: read_status(from)?,
         floor: from.signed("a floor")?,
         slots: SlotCount::new(from.byte("a slot count")?).ok_or(CodecError::Range("a slot count"))?,
-        credit: match from.byte("a credit mode")? {
-            0 => CreditMode::Slot,
-            1 => CreditMode::Upsert,
-            2 => CreditMode::Journal,
-            found => return Err(kind("a credit mode", found)),
-        },
-        debit: match from.byte("a debit mode")? {
-            0 => DebitMode::Primary,
-            1 => DebitMode::Hashed,
-            found => return Err(kind("a debit mode", found)),
-        },
+        credit: read_credit_mode(from)?,
+        debit: read_debit_mode(from)?,
     })
+}
+
+/// A status as a byte.
+pub(super) const fn status(status: Status) -> u8 {
+    match status {
+        Status::Active => 0,
+        Status::DebitFrozen => 1,
+        Status::Frozen => 2,
+        Status::Closed => 3,
+    }
+}
+
+/// The reverse of [`status`].
+pub(super) fn read_status(from: &mut Reader<'_>) -> Result<Status, CodecError> {
+    match from.byte("a status")? {
+        0 => Ok(Status::Active),
+        1 => Ok(Status::DebitFrozen),
+        2 => Ok(Status::Frozen),
+        3 => Ok(Status::Closed),
+        found => Err(kind("a status", found)),
+    }
+}
+
+/// A credit mode as a byte.
+pub(super) const fn credit_mode(mode: CreditMode) -> u8 {
+    match mode {
+        CreditMode::Slot => 0,
+        CreditMode::Upsert => 1,
+        CreditMode::Journal => 2,
+    }
+}
+
+/// The reverse of [`credit_mode`].
+pub(super) fn read_credit_mode(from: &mut Reader<'_>) -> Result<CreditMode, CodecError> {
+    match from.byte("a credit mode")? {
+        0 => Ok(CreditMode::Slot),
+        1 => Ok(CreditMode::Upsert),
+        2 => Ok(CreditMode::Journal),
+        found => Err(kind("a credit mode", found)),
+    }
+}
+
+/// A debit mode as a byte.
+pub(super) const fn debit_mode(mode: DebitMode) -> u8 {
+    match mode {
+        DebitMode::Primary => 0,
+        DebitMode::Hashed => 1,
+    }
+}
+
+/// The reverse of [`debit_mode`].
+pub(super) fn read_debit_mode(from: &mut Reader<'_>) -> Result<DebitMode, CodecError> {
+    match from.byte("a debit mode")? {
+        0 => Ok(DebitMode::Primary),
+        1 => Ok(DebitMode::Hashed),
+        found => Err(kind("a debit mode", found)),
+    }
 }
 
 /// All that a checkpoint keeps of one account.
@@ -77,6 +108,10 @@ pub(super) fn write_rows(rows: &AccountRows, chains: &Chains, out: &mut Writer) 
     out.length(rows.pending().len());
     for row in rows.pending() {
         write_pending(row, out);
+    }
+    out.length(rows.hold_count());
+    for hold in rows.holds() {
+        write_hold(hold, out);
     }
 }
 
@@ -106,7 +141,11 @@ pub(super) fn read_rows(from: &mut Reader<'_>) -> Result<(AccountRows, Chains), 
     for _ in 0..from.length("pending rows")? {
         pending.push_back(read_pending(from)?);
     }
-    let rows = AccountRows::restore(account, slots, pending, next_pending)
+    let mut holds = Vec::new();
+    for _ in 0..from.length("holds")? {
+        holds.push(read_hold(from)?);
+    }
+    let rows = AccountRows::restore(account, slots, pending, next_pending, holds)
         .map_err(|violation| CodecError::Rows(violation.to_string()))?;
     Ok((rows, chains))
 }

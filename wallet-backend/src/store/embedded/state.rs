@@ -10,18 +10,19 @@
 
 use std::sync::Arc;
 
-use crate::command::{Answer, LedgerError, RequestRecord, Task};
-use crate::ledger::decide::{Context, Decision, Rows, decide};
+use crate::command::{Answer, LedgerError, Task};
+use crate::ledger::decide::{Context, Decision, decide};
 use crate::store::Job;
 use crate::store::embedded::books::Books;
 use crate::store::embedded::page::PAYLOAD;
 use crate::store::embedded::record::{self, Record, encode};
 use crate::store::embedded::records::Records;
-use crate::store::embedded::requests::{Filed, fingerprint};
 use crate::store::embedded::scan::{position, split_position};
 use crate::store::embedded::segment::{Mark, Place, Segment, pages_for};
 use crate::store::embedded::wire::Writer;
 use crate::store::embedded::write::append_record;
+
+mod once;
 
 /// A batch takes in no more jobs than this. The combiner's largest batch, so that one of its batches is one of ours.
 const MAX_JOBS: usize = 8_192;
@@ -213,18 +214,12 @@ impl State {
         {
             return (Taken::Wait, false);
         }
-        let prior = match self.prior(task, records) {
-            Ok(prior) => prior,
+        let once = match self.once(task, records) {
+            Ok(once) => once,
             Err(error) => return (Taken::Done(Some(Err(error))), false),
         };
-        let rows = Rows {
-            prior: prior.as_ref(),
-            own: self.books.get(task.account()).map(|held| &held.rows),
-            target: task
-                .target()
-                .and_then(|target| self.books.get(target))
-                .map(|held| &held.rows),
-        };
+        let rows = |id| self.books.get(id).map(|held| &held.rows);
+        let rows = once.rows(rows(task.account()), once.target(task).and_then(rows));
         let Decision { changes, answer } = match decide(task, rows, context) {
             Ok(decision) => decision,
             Err(error) => return (Taken::Done(Some(Err(error))), false),
@@ -290,33 +285,6 @@ impl State {
     fn fits(&self, length: usize) -> bool {
         let pages = pages_for(self.open.payload.len().saturating_add(length));
         self.open.first.saturating_add(pages) <= self.open.segment.head.pages
-    }
-
-    /// The stored record of the task's request id.
-    fn prior(&self, task: &Task, records: &Records) -> Result<Option<RequestRecord>, LedgerError> {
-        let Some(request) = task.request() else {
-            return Ok(None);
-        };
-        let key = fingerprint(
-            self.segment().head.store,
-            task.account(),
-            request,
-            Filed::Decision,
-        );
-        let candidates = self
-            .books
-            .find(records.disk(), key)
-            .map_err(|error| unavailable(&error.to_string()))?;
-        for position in candidates {
-            let record = self.read(position, records)?;
-            if let Some(found) = record.changes.request
-                && found.account == *task.account()
-                && found.request == *request
-            {
-                return Ok(Some(found));
-            }
-        }
-        Ok(None)
     }
 
     /// The record at `position`, be it on disk yet or not.

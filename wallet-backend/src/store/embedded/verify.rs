@@ -2,8 +2,8 @@
 //! derived from it.
 //!
 //! Every page's checksum and chain; every record and its links; per slot the chain of balances and versions; no
-//! balance under zero; no request twice; receipts and their entries; per currency, what came in less what went out is
-//! what the accounts have; and the newest checkpoint and its runs, item by item. Changes nothing.
+//! balance under zero; no request twice, no reversal twice, no hold ended twice; receipts, their entries and what they
+//! undo; per currency, what came in less what went out is what the accounts have; and the newest checkpoint and its runs, item by item. Changes nothing.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::account::AccountId;
-use crate::command::{Changes, Leg, Operation, Outcome, Posting, Receipt};
+use crate::command::{Changes, Outcome};
 use crate::ledger::invariants::{Violation, check_rows};
 use crate::money::Currency;
 use crate::store::embedded::books::{Books, filed};
@@ -23,10 +23,12 @@ use crate::store::embedded::open::refuse_without_log;
 use crate::store::embedded::record::{Record, decode};
 use crate::store::embedded::records::Records;
 use crate::store::embedded::report::{Finding, Report};
-use crate::store::embedded::requests::{Filed, Older};
+use crate::store::embedded::requests::Older;
 use crate::store::embedded::scan::{Batch, Scan, split_position};
 use crate::store::embedded::segment::{Mark, offset};
 use crate::store::embedded::take_lock;
+
+mod receipts;
 
 /// Findings beyond these are counted, not kept: a damaged directory may have millions.
 const MOST_FINDINGS: usize = 1_000;
@@ -198,66 +200,14 @@ impl<'a> Check<'a> {
         if let Some(request) = &changes.request {
             self.report.requests = self.report.requests.saturating_add(1);
             if let (Outcome::Posted(receipt), Some(operation)) = (&request.outcome, &request.operation) {
-                self.receipt(position, receipt, operation, changes);
+                self.receipt(position, receipt, operation, changes)?;
             }
         }
         for (key, filed) in filed(self.store, changes) {
-            if filed == Filed::Decision {
-                self.once(key, position, changes)?;
-            }
+            self.once(key, filed, position, changes)?;
             self.filed.entry(key).or_default().push(position);
         }
         Ok(())
-    }
-
-    /// That the record's request was not decided before.
-    fn once(&mut self, key: u64, position: u64, changes: &Changes) -> Result<(), OpenError> {
-        let of = |changes: &Changes| {
-            let request = changes.request.as_ref();
-            request.map(|record| (record.account.clone(), record.request.clone()))
-        };
-        let id = of(changes);
-        for earlier in self.filed.get(&key).cloned().unwrap_or_default() {
-            if of(&self.records.read(earlier)?.changes) == id {
-                let what = format!("request {} was decided before", described(changes));
-                self.found(Finding::text(what).at(position));
-            }
-        }
-        Ok(())
-    }
-
-    /// That a receipt's legs are its entries and move what it says.
-    fn receipt(&mut self, position: u64, receipt: &Receipt, operation: &Operation, changes: &Changes) {
-        for leg in &receipt.legs {
-            if !changes.entries.iter().any(|entry| Leg::from(entry) == *leg) {
-                let mut finding = Finding::text("a leg of the receipt is no entry").at(position);
-                finding.account = Some(leg.account.clone());
-                finding.slot = Some(leg.slot);
-                finding.version = Some(leg.version);
-                self.found(finding);
-            }
-        }
-        let amount = receipt.amount.minor();
-        let (mut whole, outside) = match operation {
-            Operation::Credit { .. } => (vec![amount], i128::from(amount)),
-            Operation::Debit { .. } => (vec![amount.saturating_neg()], i128::from(amount).saturating_neg()),
-            Operation::Transfer { .. } => (vec![amount.saturating_neg(), amount], 0),
-        };
-        if receipt.posting == Posting::Pending {
-            whole.pop();
-        }
-        let legs: Vec<i64> = receipt.legs.iter().map(|leg| leg.delta).collect();
-        if legs != whole || operation.amount() != receipt.amount {
-            let mut finding = Finding::text(format!(
-                "the receipt of {} does not move its amount",
-                described(changes)
-            ));
-            finding.expected = Some(amount);
-            finding.found = legs.last().copied();
-            self.found(finding.at(position));
-        }
-        let sum = self.outside.entry(receipt.currency).or_default();
-        *sum = sum.saturating_add(outside);
     }
 
     /// The newest checkpoint against the books as the log makes them, at its mark.

@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 
 use wallet_backend::account::{Account, EntryKind, Link, SlotCount, SlotIndex};
-use wallet_backend::command::Refusal;
+use wallet_backend::command::{Outcome, Refusal};
 use wallet_backend::store::Store;
 
-use crate::support::{Bench, credit, debit, hashed, id, journal, ordinary, request, slotted, tidy, transfer};
+use crate::support::{
+    Bench, amount, credit, debit, drain, hashed, id, journal, ordinary, request, slotted, tidy, transfer,
+};
 
 pub(in crate::conformance) fn a_debit_leaves_the_floor(bench: &Bench<impl Store>) {
     bench.open(Account {
@@ -160,4 +162,36 @@ pub(in crate::conformance) fn a_hashed_debit_that_its_slot_cannot_pay_collects(b
     assert_eq!(receipt.legs[0].slot, SlotIndex::PRIMARY);
     assert_eq!(bench.slots("a"), [0, 0, 0, 0]);
     bench.refuse(debit("a", "e", 1));
+}
+
+pub(in crate::conformance) fn a_debit_of_all_there_is_leaves_the_floor_and_repeats_its_first_amount(
+    bench: &Bench<impl Store>,
+) {
+    bench.open(Account {
+        floor: 30,
+        ..ordinary("a")
+    });
+    let nothing = bench.refuse(drain("a", "early"));
+    assert!(matches!(nothing, Refusal::InsufficientFunds { available: 0, .. }));
+    bench.post(credit("a", "c", 100));
+    let first = bench.post(drain("a", "all"));
+    assert_eq!((first.amount, first.legs[0].delta), (amount(70), -70));
+    bench.post(credit("a", "d", 55));
+    assert_eq!(bench.decide(drain("a", "all")), (Outcome::Posted(first), true));
+    assert_eq!(bench.account("a").balance(), 85);
+}
+
+pub(in crate::conformance) fn a_debit_of_all_there_is_collects_from_everywhere(bench: &Bench<impl Store>) {
+    bench.open(Account {
+        slots: SlotCount::new(3).unwrap(),
+        ..journal("a")
+    });
+    bench.open(hashed("b", 3));
+    bench.post(credit("a", "c", 40));
+    bench.post(credit("b", "c", 60));
+    bench.ask(tidy("b")).unwrap();
+    for (name, minor) in [("a", 40), ("b", 60)] {
+        assert_eq!(bench.post(drain(name, "all")).amount, amount(minor));
+        assert_eq!(bench.account(name).balance(), 0);
+    }
 }

@@ -1,6 +1,6 @@
 //! Tidying: settling, bringing together, evening out.
 
-use wallet_backend::account::{Account, SlotCount};
+use wallet_backend::account::{Account, EntryKind, SlotCount};
 use wallet_backend::command::Answer;
 use wallet_backend::store::Store;
 
@@ -14,7 +14,11 @@ pub(in crate::conformance) fn tidying_settles_and_brings_slots_together(bench: &
     assert_eq!(bench.slots("a"), [5, 0, 0, 0]);
     assert_eq!(bench.store.untidy(10), []);
     // The job's own moves belong to no request.
-    assert_eq!(bench.entries("a")[1].request, None);
+    let entries = bench.entries("a");
+    let mut moves = entries
+        .iter()
+        .filter(|entry| entry.kind == EntryKind::Consolidate);
+    assert!(moves.all(|entry| entry.request.is_none()));
 }
 
 pub(in crate::conformance) fn tidying_evens_out_hashed_slots(bench: &Bench<impl Store>) {

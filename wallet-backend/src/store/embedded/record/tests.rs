@@ -1,9 +1,15 @@
 //! Records come back as they were, and no bytes whatever make reading one panic.
 
 use super::*;
-use crate::account::{Account, CreditMode, Timestamp};
-use crate::command::ReceiptKind;
-use crate::ledger::slots::SETTLE_ROWS;
+use crate::account::{
+    Account, CreditMode, DebitMode, Entry, EntryKind, HoldState, HoldTerm, Link, Pending, RequestId, Slot,
+    SlotCount, SlotIndex, Status, Timestamp,
+};
+use crate::command::{
+    AccountView, Amendment, DebitAmount, Leg, Operation, Outcome, Posting, Receipt, ReceiptKind, Refusal,
+    Remainder,
+};
+use crate::ledger::slots::STEP_ROWS;
 use crate::money::{Amount, Currency};
 use crate::store::embedded::page::PAYLOAD;
 
@@ -43,15 +49,95 @@ fn receipt(legs: Vec<Leg>) -> Receipt {
     }
 }
 
-/// A record with one of everything, and one with each refusal.
+/// A record with one of everything, one with each refusal, and one with each operation.
 fn samples() -> Vec<Record> {
-    let mut samples = vec![one_of_everything()];
+    let mut samples = vec![one_of_everything(), amended()];
     samples.extend(refusals().into_iter().map(refused));
+    samples.extend(operations().into_iter().map(|operation| {
+        let mut record = refused(Refusal::Abandoned);
+        if let Some(request) = &mut record.changes.request {
+            request.operation = Some(operation);
+        }
+        record
+    }));
     samples
 }
 
-fn one_of_everything() -> Record {
-    let entries = vec![
+fn hold(state: HoldState, expires_at: Option<Timestamp>) -> Hold {
+    let whole = Hold::new(request("h"), Amount::new(100).unwrap(), expires_at);
+    Hold {
+        captured: 30,
+        released: if state == HoldState::Open { 0 } else { 70 },
+        state,
+        ..whole
+    }
+}
+
+fn operations() -> Vec<Operation> {
+    let (five, memo) = (Amount::new(5).unwrap(), Some("tea".into()));
+    let amount = five.into();
+    let captures = [(None, Remainder::Keep), (Some(five), Remainder::Release)];
+    let captures = captures.map(|(amount, remainder)| Operation::Capture {
+        hold: request("h"),
+        amount,
+        remainder,
+    });
+    let amendments = [
+        Amendment::default(),
+        Amendment {
+            status: Some(Status::DebitFrozen),
+            slots: SlotCount::new(9),
+            credit: Some(CreditMode::Upsert),
+            debit: Some(DebitMode::Hashed),
+            floor: Some(0),
+        },
+    ];
+    let mut operations = vec![
+        Operation::Debit { amount, memo },
+        Operation::Debit {
+            amount: DebitAmount::Max,
+            memo: None,
+        },
+        Operation::Hold {
+            amount: five,
+            expires_in: HoldTerm::new(60),
+        },
+        Operation::Hold {
+            amount: five,
+            expires_in: None,
+        },
+        Operation::Release { hold: request("h") },
+        Operation::Reversal {
+            reverses: request("o"),
+        },
+    ];
+    operations.extend(captures);
+    operations.extend(amendments.map(Operation::Amend));
+    operations
+}
+
+fn amended() -> Record {
+    let slot = Slot {
+        balance: 7,
+        version: 2,
+        ..Slot::empty(SlotIndex::PRIMARY)
+    };
+    let view = AccountView {
+        account: Account::new(id("a"), Currency::new("EUR").unwrap()),
+        slots: vec![slot],
+        held: 5,
+        pending: 1,
+    };
+    let mut record = refused(Refusal::Abandoned);
+    if let Some(request) = &mut record.changes.request {
+        request.operation = Some(Operation::Amend(Amendment::default()));
+        request.outcome = Outcome::Amended(Box::new(view));
+    }
+    record
+}
+
+fn an_entry_of_each_kind() -> Vec<Entry> {
+    vec![
         entry("a", EntryKind::TransferOut, -77),
         entry("b", EntryKind::TransferIn, 77),
         Entry {
@@ -64,13 +150,35 @@ fn one_of_everything() -> Record {
             link: None,
             ..entry("c", EntryKind::Settle, 5)
         },
-    ];
+        Entry {
+            held_delta: -30,
+            link: Some(Link::Hold(request("h"))),
+            ..entry("a", EntryKind::Capture, 0)
+        },
+        Entry {
+            held_delta: 3,
+            ..entry("a", EntryKind::Hold, -3)
+        },
+        Entry {
+            held_delta: -3,
+            request: None,
+            ..entry("a", EntryKind::Release, 3)
+        },
+        Entry {
+            link: Some(Link::Reversed(request("o"))),
+            ..entry("a", EntryKind::Reversal, 3)
+        },
+    ]
+}
+
+fn one_of_everything() -> Record {
+    let entries = an_entry_of_each_kind();
     let strange = Leg {
         version: 12,
         ..Leg::from(&entries[1])
     };
     Record {
-        links: (0..4)
+        links: (0..8)
             .map(|n| Links {
                 before: n << 32,
                 skip: n,
@@ -103,11 +211,15 @@ fn one_of_everything() -> Record {
                 },
             )],
             pending_settled: vec![(id("c"), 8)],
+            holds: vec![
+                (id("a"), hold(HoldState::Open, None)),
+                (id("d"), hold(HoldState::Expired, Some(Timestamp(9)))),
+            ],
         },
     }
 }
 
-fn refusals() -> [Refusal; 6] {
+fn refusals() -> [Refusal; 11] {
     let (from, to) = (Currency::new("EUR").unwrap(), Currency::new("JPY").unwrap());
     [
         Refusal::InsufficientFunds {
@@ -123,6 +235,26 @@ fn refusals() -> [Refusal; 6] {
         },
         Refusal::CurrencyMismatch { from, to },
         Refusal::Abandoned,
+        Refusal::AccountNotEmpty {
+            account: id("a"),
+            balance: 4,
+        },
+        Refusal::HoldNotOpen {
+            hold: request("h"),
+            state: HoldState::Released,
+        },
+        Refusal::HoldExceeded {
+            hold: request("h"),
+            asked: 9,
+            rest: 8,
+        },
+        Refusal::AlreadyReversed {
+            reverses: request("o"),
+            by: request("q"),
+        },
+        Refusal::NotReversible {
+            reverses: request("o"),
+        },
     ]
 }
 
@@ -223,12 +355,54 @@ fn an_ordinary_credit_takes_under_120_bytes() {
 #[test]
 fn the_largest_record_that_is_ever_decided_fits_the_smallest_segment() {
     let longest = |n: usize| format!("{n:x>64}");
-    let own = request(&longest(0));
     let settle = |n| Entry {
         request: Some(request(&longest(n))),
         link: Some(Link::Transfer(id(&longest(n)))),
         ..largest(EntryKind::Settle)
     };
+    let sweep = |n| Entry {
+        request: None,
+        held_delta: -crate::money::MAX_AMOUNT,
+        link: Some(Link::Hold(request(&longest(n)))),
+        ..largest(EntryKind::Release)
+    };
+    let account = id(&longest(0));
+    let swept = |n| {
+        let amount = Amount::new(crate::money::MAX_AMOUNT).unwrap();
+        let hold = Hold::new(request(&longest(n)), amount, Some(Timestamp(i64::MAX >> 8)));
+        let taken = Hold {
+            captured: amount.minor() / 2,
+            ..hold
+        };
+        (account.clone(), taken.ended(HoldState::Expired))
+    };
+    let settling = Changes {
+        entries: (1..=STEP_ROWS).map(settle).collect(),
+        pending_settled: (0..STEP_ROWS).map(|_| (account.clone(), u64::MAX >> 8)).collect(),
+        ..Changes::default()
+    };
+    let sweeping = Changes {
+        entries: (1..=STEP_ROWS / 2).map(sweep).collect(),
+        holds: (1..=STEP_ROWS / 2).map(swept).collect(),
+        ..Changes::default()
+    };
+    for step in [settling, sweeping] {
+        let changes = and_a_long_transfer(step, &account);
+        let links = Links {
+            before: u64::MAX >> 8,
+            skip: u64::MAX >> 8,
+        };
+        let mut out = Writer::default();
+        encode(&changes, &vec![links; changes.entries.len()], &mut out);
+        let pages = (out.bytes.len() + 4).div_ceil(PAYLOAD);
+        // The first of the 16 is the segment's head.
+        assert!(pages < 16, "{} bytes, {pages} pages", out.bytes.len());
+    }
+}
+
+/// The same record, if all slots had to be emptied as well, for a transfer with the longest ids and memo.
+fn and_a_long_transfer(mut changes: Changes, account: &AccountId) -> Changes {
+    let (own, other) = (request(&"r".repeat(64)), id(&"b".repeat(64)));
     let shift = |_| Entry {
         request: Some(own.clone()),
         link: Some(Link::Slot(SlotIndex::PRIMARY)),
@@ -236,50 +410,28 @@ fn the_largest_record_that_is_ever_decided_fits_the_smallest_segment() {
     };
     let legs = [EntryKind::TransferOut, EntryKind::TransferIn].map(|kind| Entry {
         request: Some(own.clone()),
-        link: Some(Link::Transfer(id(&longest(1)))),
+        link: Some(Link::Transfer(other.clone())),
         ..largest(kind)
     });
-    let shifts = 2 * (usize::from(crate::account::MAX_SLOTS) - 1);
-    let entries: Vec<Entry> = (1..=SETTLE_ROWS)
-        .map(settle)
-        .chain((0..shifts).map(shift))
-        .chain(legs.clone())
-        .collect();
+    let shifts = usize::from(crate::account::MAX_SLOTS).saturating_mul(2);
+    changes.entries.extend((0..shifts).map(shift).chain(legs.clone()));
     let amount = Amount::new(crate::money::MAX_AMOUNT).unwrap();
-    let account = id(&longest(0));
-    let operation = Operation::Transfer {
-        to: id(&longest(1)),
-        amount,
-        memo: Some("m".repeat(crate::command::MAX_MEMO_BYTES).into()),
-    };
-    let receipt = Receipt {
+    changes.request = Some(RequestRecord {
         account: account.clone(),
         request: own.clone(),
-        amount,
-        ..receipt(legs.iter().map(Leg::from).collect())
-    };
-    let links = Links {
-        before: u64::MAX >> 8,
-        skip: u64::MAX >> 8,
-    };
-    let links = vec![links; entries.len()];
-    let settled = (0..SETTLE_ROWS).map(|_| (account.clone(), u64::MAX >> 8));
-    let changes = Changes {
-        pending_settled: settled.collect(),
-        entries,
-        request: Some(RequestRecord {
-            account,
-            request: own,
-            operation: Some(operation),
-            outcome: Outcome::Posted(receipt),
+        operation: Some(Operation::Transfer {
+            to: other.clone(),
+            amount,
+            memo: Some("m".repeat(crate::command::MAX_MEMO_BYTES).into()),
         }),
-        ..Changes::default()
-    };
-    let mut out = Writer::default();
-    encode(&changes, &links, &mut out);
-    let pages = (out.bytes.len() + 4).div_ceil(PAYLOAD);
-    // The first of the 16 is the segment's head.
-    assert!(pages < 16, "{} bytes, {pages} pages", out.bytes.len());
+        outcome: Outcome::Posted(Receipt {
+            account: account.clone(),
+            request: own.clone(),
+            amount,
+            ..receipt(legs.iter().map(Leg::from).collect())
+        }),
+    });
+    changes
 }
 
 fn largest(kind: EntryKind) -> Entry {

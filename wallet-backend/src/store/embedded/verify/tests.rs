@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::account::{Account, Entry, EntryKind, RequestId, SlotIndex, Timestamp};
-use crate::command::{ReceiptKind, RequestRecord, Task};
+use crate::command::{
+    Command, Leg, Operation, Posting, Receipt, ReceiptKind, Remainder, RequestRecord, Task,
+};
 use crate::ledger::decide::{Context, Rows, decide};
 use crate::money::Amount;
 use crate::store::embedded::links::Links;
@@ -20,6 +22,8 @@ struct Forged {
     books: Books,
     end: Mark,
     page: u32,
+    /// What a reversal is told that it reverses.
+    original: Option<RequestRecord>,
 }
 
 impl Forged {
@@ -43,6 +47,7 @@ impl Forged {
             books: Books::new(1, Vec::new(), Older::default()),
             end: Mark::default(),
             page: 1,
+            original: None,
         };
         let account = Account::new(AccountId::new("a").unwrap(), Currency::new("EUR").unwrap());
         forged.decided(&Task::Open(account));
@@ -53,9 +58,9 @@ impl Forged {
     /// What the ledger itself decides for a task.
     fn decided(&mut self, task: &Task) -> Changes {
         let rows = Rows {
-            prior: None,
             own: self.books.get(task.account()).map(|held| &held.rows),
-            target: None,
+            original: self.original.as_ref(),
+            ..Rows::default()
         };
         let context = Context {
             now: Timestamp(1),
@@ -88,15 +93,39 @@ impl Forged {
     }
 }
 
-fn credit(name: &str, minor: i64) -> Task {
-    Task::Run(crate::command::Command {
+fn run(name: &str, operation: Operation) -> Task {
+    Task::Run(Command {
         account: AccountId::new("a").unwrap(),
         request: RequestId::new(name).unwrap(),
-        operation: Operation::Credit {
-            amount: Amount::new(minor).unwrap(),
-            memo: None,
-        },
+        operation,
     })
+}
+
+fn credit(name: &str, minor: i64) -> Task {
+    let (amount, memo) = (Amount::new(minor).unwrap(), None);
+    run(name, Operation::Credit { amount, memo })
+}
+
+fn reversal(name: &str, of: &str) -> Task {
+    let reverses = RequestId::new(of).unwrap();
+    run(name, Operation::Reversal { reverses })
+}
+
+fn hold(name: &str, minor: i64) -> Task {
+    let amount = Amount::new(minor).unwrap();
+    let expires_in = None;
+    run(name, Operation::Hold { amount, expires_in })
+}
+
+fn capture(name: &str, of: &str, minor: i64) -> Task {
+    run(
+        name,
+        Operation::Capture {
+            hold: RequestId::new(of).unwrap(),
+            amount: Amount::new(minor).ok(),
+            remainder: Remainder::Release,
+        },
+    )
 }
 
 #[track_caller]
@@ -219,4 +248,57 @@ fn a_link_that_leads_elsewhere_is_found() {
     }
     forged.write(&changes, Some(vec![Links { before: 77, skip: 0 }]));
     one_finding(&forged, "an entry's links lead elsewhere");
+}
+
+#[test]
+fn holds_and_reversals_as_the_ledger_writes_them_are_clean() {
+    let mut forged = Forged::new();
+    forged.original = forged.decided(&credit("second", 7)).request;
+    forged.decided(&hold("held", 60));
+    forged.decided(&capture("taken", "held", 20));
+    forged.decided(&reversal("back", "second"));
+    assert_eq!(forged.findings(), Vec::<String>::new());
+}
+
+#[test]
+fn a_request_reversed_twice_is_found() {
+    let mut forged = Forged::new();
+    forged.original = forged.decided(&credit("second", 7)).request;
+    forged.decided(&reversal("back", "second"));
+    forged.decided(&reversal("again", "second"));
+    one_finding(&forged, "request again of a reverses what was reversed before");
+}
+
+#[test]
+fn a_reversal_of_something_else_than_it_says_is_found() {
+    let mut forged = Forged::new();
+    forged.original = forged.decided(&credit("second", 7)).request;
+    forged.decided(&reversal("back", "first"));
+    let findings = forged.findings();
+    assert!(
+        findings[0].contains("the receipt of back of a does not move its amount"),
+        "{findings:#?}"
+    );
+}
+
+#[test]
+fn a_hold_that_is_captured_past_its_amount_breaks_the_books() {
+    let mut forged = Forged::new();
+    forged.decided(&hold("held", 60));
+    let mut changes = forged.decided(&capture("taken", "held", 20));
+    // Once more, as if it were still open.
+    for entry in &mut changes.entries {
+        entry.version += 2;
+        entry.balance_after = 120;
+    }
+    changes.request = None;
+    forged.write(&changes, None);
+    let findings = forged.findings();
+    assert!(
+        findings
+            .iter()
+            .any(|finding| finding.contains("a hold goes forward and ends once")
+                || finding.contains("balance_after")),
+        "{findings:#?}"
+    );
 }
