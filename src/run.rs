@@ -9,6 +9,7 @@ use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use wallet_backend::Wallet;
 use wallet_backend::combiner::Limits;
+use wallet_backend::http::auth::Access;
 use wallet_backend::http::{HttpOptions, router};
 use wallet_backend::store::any::AnyStore;
 use wallet_backend::store::embedded::{Embedded, OpenError, Options};
@@ -144,8 +145,11 @@ fn start(config: Config) -> Result<Running, StartError> {
         Some(address) => (Destination::from(address), None),
         None => {
             let wallet = open_wallet(&config.data)?;
-            let tokens = config.wallet_tokens.clone().unwrap_or_default();
-            let routes = router(wallet.clone(), HttpOptions { tokens });
+            let access = match &config.wallet_tokens {
+                Some(tokens) => Access::from(tokens.clone()),
+                None => Access::anyone(),
+            };
+            let routes = router(wallet.clone(), HttpOptions { access });
             (Destination::InProcess(routes), Some(wallet))
         }
     };

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Parser, Subcommand};
-use wallet_backend::http::auth::Tokens;
+use wallet_backend::http::auth::{Access, Callers, Keys, Scopes, Tokens};
 use wallet_backend::http::serve::Listen;
 use wallet_backend::store::embedded::Options;
 
@@ -24,11 +24,29 @@ pub(crate) enum Action {
     Serve(Serve),
     /// Read a whole ledger and prove its chains and sums. Exit 0: clean, 1: found something, 2: could not run.
     Verify(Verify),
+    /// Make API keys.
+    #[command(subcommand)]
+    Key(KeyAction),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeyAction {
+    /// Print a secret, which is kept nowhere, and the line that makes it good in the keys file.
+    New(KeyNew),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeyNew {
+    /// Whose key it is: 1 to 64 of A-Z a-z 0-9 . _ -
+    pub(crate) name: String,
+    /// What it is for: read, credit, debit, admin, with commas between them.
+    #[arg(long, value_name = "SCOPES")]
+    pub(crate) scopes: Scopes,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// IP:PORT (port 0 takes a free one) or unix:PATH (made with mode 0660). Off loopback a token file is needed.
+    /// IP:PORT (port 0 takes a free one) or unix:PATH (made with mode 0660). Off loopback a token or keys file is needed.
     #[arg(
         long,
         env = "WALLET_LISTEN",
@@ -44,9 +62,14 @@ pub(crate) struct Serve {
         default_value = "embedded:./data"
     )]
     pub(crate) store: StoreLocation,
-    /// Who may call: one bearer token a line; blank lines and lines that begin with # are skipped.
+    /// Who may do everything: one bearer token a line; blank lines and lines that begin with # are skipped. SIGHUP
+    /// reads it again.
     #[arg(long, env = "WALLET_TOKEN_FILE", value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// Who may do what its scopes say: one API key a line, as `wallet-backend key new` prints it. SIGHUP reads it
+    /// again.
+    #[arg(long, env = "WALLET_KEYS_FILE", value_name = "FILE")]
+    keys_file: Option<PathBuf>,
     /// Size of a segment of the embedded store's log. Small ones let a test see many come and go.
     #[arg(long, hide = true, value_name = "BYTES")]
     segment_bytes: Option<u64>,
@@ -105,18 +128,40 @@ impl Serve {
     /// Who may call.
     ///
     /// # Errors
-    /// A token file that is missing, empty or malformed; none at all where others than this machine can reach the
-    /// listener.
-    pub(crate) fn tokens(&self) -> anyhow::Result<Tokens> {
-        match &self.token_file {
-            Some(path) => read_tokens(path),
-            None if self.listen.is_local() => Ok(Tokens::default()),
+    /// As [`Serve::callers`]; no file at all where others than this machine can reach the listener.
+    pub(crate) fn access(&self) -> anyhow::Result<Access> {
+        match self.callers()? {
+            Some(callers) => Ok(Access::only(callers)),
+            None if self.listen.is_local() => Ok(Access::anyone()),
             None => bail!(
                 "refusing to listen off loopback without tokens: whoever reaches it could move money. \
-                 Pass --token-file FILE with one token a line, or listen on 127.0.0.1:PORT or unix:PATH"
+                 Pass --token-file FILE with one token a line, or --keys-file FILE, or listen on 127.0.0.1:PORT or \
+                 unix:PATH"
             ),
         }
     }
+
+    /// Those whom the files name, as they are now; `None` without a file.
+    ///
+    /// # Errors
+    /// A file that is missing or malformed; a token file that is empty.
+    pub(crate) fn callers(&self) -> anyhow::Result<Option<Callers>> {
+        if self.token_file.is_none() && self.keys_file.is_none() {
+            return Ok(None);
+        }
+        let tokens = self.token_file.as_deref().map(read_tokens).transpose()?;
+        let keys = self.keys_file.as_deref().map(read_keys).transpose()?;
+        Ok(Some(Callers {
+            tokens: tokens.unwrap_or_default(),
+            keys: keys.unwrap_or_default(),
+        }))
+    }
+}
+
+fn read_keys(path: &Path) -> anyhow::Result<Keys> {
+    let text =
+        fs::read_to_string(path).with_context(|| format!("cannot read the keys file {}", path.display()))?;
+    Keys::parse(&text).with_context(|| format!("the keys file {} is refused", path.display()))
 }
 
 fn read_tokens(path: &Path) -> anyhow::Result<Tokens> {
@@ -167,10 +212,32 @@ mod tests {
 
     #[test]
     fn loopback_needs_no_token_file_and_anything_else_does() {
-        assert!(serve(&["--listen", "127.0.0.1:0"]).unwrap().tokens().is_ok());
-        assert!(serve(&["--listen", "unix:w.sock"]).unwrap().tokens().is_ok());
-        let error = serve(&["--listen", "0.0.0.0:0"]).unwrap().tokens().unwrap_err();
+        assert!(serve(&["--listen", "127.0.0.1:0"]).unwrap().access().is_ok());
+        assert!(serve(&["--listen", "unix:w.sock"]).unwrap().access().is_ok());
+        let error = serve(&["--listen", "0.0.0.0:0"]).unwrap().access().unwrap_err();
         assert!(error.to_string().contains("--token-file"), "{error}");
+    }
+
+    #[test]
+    fn a_keys_file_is_enough_off_loopback_also_without_a_key() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("keys");
+        fs::write(&path, "# none yet\n").unwrap();
+        let path = path.to_str().unwrap();
+        let arguments = ["--listen", "0.0.0.0:0", "--keys-file", path];
+        let callers = serve(&arguments).unwrap().callers().unwrap().unwrap();
+        assert!(callers.keys.is_empty() && callers.tokens.is_empty());
+    }
+
+    #[test]
+    fn a_line_of_a_keys_file_that_is_no_key_is_refused_by_name_and_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("keys");
+        fs::write(&path, "\ntill read\n").unwrap();
+        let path = path.to_str().unwrap();
+        let error = serve(&["--keys-file", path]).unwrap().access().unwrap_err();
+        let error = format!("{error:#}");
+        assert!(error.contains(path) && error.contains("line 2"), "{error}");
     }
 
     #[test]
@@ -179,7 +246,7 @@ mod tests {
         let path = dir.path().join("tokens");
         fs::write(&path, "# none yet\n").unwrap();
         let path = path.to_str().unwrap();
-        let error = serve(&["--token-file", path]).unwrap().tokens().unwrap_err();
+        let error = serve(&["--token-file", path]).unwrap().access().unwrap_err();
         let error = format!("{error:#}");
         assert!(error.contains(path) && error.contains("no token"), "{error}");
     }

@@ -18,7 +18,7 @@
 //! a refusal is repeated with its own status. Everything else is a [`Problem`](error::Problem); its status table is in
 //! [`error`]. Nothing is ignored: an unknown field, parameter, route or media type is refused and named.
 //!
-//! The path of a request: [`auth`] (401 before anything is read), `routes`, `extract` (path, query, header, body),
+//! The path of a request: [`auth`] (401 and 403 before anything is read), `routes`, `extract` (path, query, header, body),
 //! `wire` (JSON to a command), [`Wallet`], `view` (outcome to JSON). [`serve`] puts the router on a socket; it also
 //! runs in process, on any tokio runtime with its timers on, and starts no task.
 
@@ -27,7 +27,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::middleware;
 
-use self::auth::Tokens;
+use self::auth::Access;
 use self::metrics::Metrics;
 use self::routes::Service;
 use crate::Wallet;
@@ -50,25 +50,27 @@ pub use extract::MAX_BODY_BYTES;
 /// What a router is set up with.
 #[derive(Clone, Debug, Default)]
 pub struct HttpOptions {
-    /// Who may call; empty: anyone who can reach it.
-    pub tokens: Tokens,
+    /// Who may call, and what for.
+    pub access: Access,
 }
 
 /// The routes over a wallet. Dropping a request half-way leaves its command to be decided; its id tells what became
 /// of it.
 pub fn router(wallet: Wallet, options: HttpOptions) -> Router {
+    let routes = routes::routes();
     let service = Service {
         metrics: Metrics::of(&wallet),
-        openapi: openapi::document(),
+        openapi: openapi::document(&routes),
         wallet,
     };
-    routes::routes()
+    routes
         .into_iter()
-        .fold(Router::new(), |router, (path, methods)| {
-            router.route(path, methods)
+        .fold(Router::new(), |router, route| {
+            let allow = middleware::from_fn_with_state(route.needs, auth::allow);
+            router.route(route.path, route.handler.route_layer(allow))
         })
         .fallback(routes::unknown_route)
         .method_not_allowed_fallback(routes::unknown_method)
-        .layer(middleware::from_fn_with_state(options.tokens, auth::check))
+        .layer(middleware::from_fn_with_state(options.access, auth::check))
         .with_state(Arc::new(service))
 }

@@ -1,7 +1,7 @@
 //! The `wallet-backend` command: the wallet as a service, and its verifier.
 //!
 //! The only anyhow, and the only exit codes: `serve` 0 after a graceful stop, 1 when it could not start; `verify` 0
-//! clean, 1 found something, 2 could not run.
+//! clean, 1 found something, 2 could not run; `key new` 0, or 1 for a name that is none.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -12,12 +12,13 @@ use clap::Parser as _;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 use wallet_backend::Wallet;
+use wallet_backend::http::auth::{Access, Secret};
 use wallet_backend::http::serve::Server;
 use wallet_backend::http::{HttpOptions, router};
 use wallet_backend::store::embedded;
 use wallet_backend::store::embedded::disk::{Disk, RealDisk};
 
-use self::config::{Action, Cli, Serve, StoreLocation, Verify};
+use self::config::{Action, Cli, KeyAction, KeyNew, Serve, StoreLocation, Verify};
 
 mod config;
 
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
     let (outcome, failed) = match cli.command {
         Action::Serve(args) => (serve(&args), ExitCode::from(1)),
         Action::Verify(args) => (verify(&args), ExitCode::from(2)),
+        Action::Key(KeyAction::New(args)) => (new_key(&args), ExitCode::from(1)),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("wallet-backend: {error:#}");
@@ -44,24 +46,53 @@ async fn serve(args: &Serve) -> anyhow::Result<ExitCode> {
         .with_writer(std::io::stderr)
         .init();
 
-    let tokens = args.tokens()?;
+    let access = args.access()?;
     let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let mut hup = signal(SignalKind::hangup())?;
     let wallet = open(args)?;
     let server = Server::bind(&args.listen)
         .await
         .with_context(|| format!("cannot listen on {}", args.listen))?;
     say(&format!("listening on {}", server.address()));
     let stop = async {
-        tokio::select! {
-            _ = term.recv() => {}
-            _ = int.recv() => {}
+        loop {
+            tokio::select! {
+                _ = term.recv() => break,
+                _ = int.recv() => break,
+                _ = hup.recv() => reload(args, &access),
+            }
         }
         tracing::info!("stopping: finishing what is in flight");
     };
-    server
-        .run(router(wallet.clone(), HttpOptions { tokens }), stop)
-        .await;
+    let options = HttpOptions {
+        access: access.clone(),
+    };
+    server.run(router(wallet.clone(), options), stop).await;
     wallet.close().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads again who may call. A file that is refused changes nothing: whoever could call goes on, and the log says why.
+fn reload(args: &Serve, access: &Access) {
+    match args.callers() {
+        Ok(Some(callers)) => {
+            let (tokens, keys) = (callers.tokens.len(), callers.keys.len());
+            access.replace(callers);
+            tracing::info!(tokens, keys, "who may call was read again");
+        }
+        Ok(None) => tracing::info!("there is no token file and no keys file to read again"),
+        Err(error) => {
+            let error = format!("{error:#}");
+            tracing::error!(error, "who may call stays as it was");
+        }
+    }
+}
+
+/// Prints a secret and its line for the keys file, each behind its name.
+fn new_key(args: &KeyNew) -> anyhow::Result<ExitCode> {
+    let secret = Secret::new().context("the system gives no random numbers")?;
+    let key = secret.key(&args.name, args.scopes)?;
+    say(&format!("secret {}\nline   {key}", secret.reveal()));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -22,6 +22,7 @@ pub(crate) fn binary(arguments: &[&str]) -> Command {
         .env_remove("WALLET_LISTEN")
         .env_remove("WALLET_STORE")
         .env_remove("WALLET_TOKEN_FILE")
+        .env_remove("WALLET_KEYS_FILE")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
@@ -94,7 +95,7 @@ impl Served {
         self.exit().0
     }
 
-    fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         let pid = i32::try_from(self.child.id()).unwrap();
         kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
     }

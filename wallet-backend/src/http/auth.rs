@@ -1,11 +1,15 @@
-//! Bearer tokens. Checked before anything else of a request is looked at; `/healthz` and `/readyz` are exempt.
+//! Who may call, and what for. Checked before anything else of a request is looked at; `/healthz` and `/readyz` are
+//! exempt.
 //!
-//! No token configured means that none is asked for: the listener is loopback or a Unix socket then, or the router
-//! runs inside another process.
+//! A caller is known by a bearer token. One of the token file may do everything; an API key ([`key`]) may do what its
+//! scopes say, and what each route needs is in `routes`. Where nothing is configured nobody is asked: the listener is
+//! loopback or a Unix socket then, or the router runs inside another process.
 
 use std::fmt;
 use std::hint::black_box;
+use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -14,7 +18,66 @@ use http::header::AUTHORIZATION;
 
 use super::error::{Code, Problem};
 
-/// Who may call. A token is 1 to 256 visible ASCII characters.
+mod key;
+mod scope;
+
+pub use key::{Key, KeyFault, KeyFileError, Keys, Secret};
+pub(super) use scope::Needs;
+pub use scope::{Scope, Scopes, ScopesError};
+
+/// Who may call a router. Clones are one: what is put in place counts for all of them.
+#[derive(Clone, Debug, Default)]
+pub struct Access(Option<Arc<ArcSwap<Callers>>>);
+
+/// Those who are let in.
+#[derive(Clone, Debug, Default)]
+pub struct Callers {
+    /// May do everything.
+    pub tokens: Tokens,
+    /// May do what their scopes say.
+    pub keys: Keys,
+}
+
+impl Access {
+    /// Whoever can reach it.
+    #[must_use]
+    pub const fn anyone() -> Self {
+        Self(None)
+    }
+
+    /// These and nobody else.
+    #[must_use]
+    pub fn only(callers: Callers) -> Self {
+        Self(Some(Arc::new(ArcSwap::from_pointee(callers))))
+    }
+
+    /// Lets in these instead, from the next request on. `false` where anyone is let in: that stays so.
+    pub fn replace(&self, callers: Callers) -> bool {
+        let Some(place) = &self.0 else { return false };
+        place.store(Arc::new(callers));
+        true
+    }
+
+    /// What the sender of these headers may do; `None` for a stranger.
+    fn scopes(&self, headers: &HeaderMap) -> Option<Scopes> {
+        let Some(callers) = &self.0 else {
+            return Some(Scopes::EVERYTHING);
+        };
+        let given = bearer(headers)?;
+        let callers = callers.load();
+        let (token, key) = (callers.tokens.contain(given), callers.keys.scopes(given));
+        if token { Some(Scopes::EVERYTHING) } else { key }
+    }
+}
+
+impl From<Tokens> for Access {
+    fn from(tokens: Tokens) -> Self {
+        let keys = Keys::default();
+        Self::only(Callers { tokens, keys })
+    }
+}
+
+/// Tokens that may do everything. Each is 1 to 256 visible ASCII characters.
 #[derive(Clone, Default)]
 pub struct Tokens(Vec<Box<[u8]>>);
 
@@ -53,9 +116,16 @@ impl Tokens {
         Ok(Self(tokens))
     }
 
-    /// Whether the request may pass.
-    fn admit(&self, headers: &HeaderMap) -> bool {
-        self.0.is_empty() || bearer(headers).is_some_and(|given| self.contain(given))
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Looks at every token and at every byte: how long it takes says nothing but the lengths.
@@ -92,27 +162,54 @@ fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
         .then(|| token.trim_ascii())
 }
 
-/// The middleware: 401 `unauthorized`, or on.
-pub(super) async fn check(State(tokens): State<Tokens>, request: Request, next: Next) -> Response {
-    let open = matches!(request.uri().path(), "/healthz" | "/readyz");
-    if open || tokens.admit(request.headers()) {
+/// The middleware around all routes: 401 `unauthorized`, or on with what the caller may do.
+pub(super) async fn check(State(access): State<Access>, mut request: Request, next: Next) -> Response {
+    if matches!(request.uri().path(), "/healthz" | "/readyz") {
         return next.run(request).await;
     }
-    Problem::new(
-        Code::Unauthorized,
-        "send a token of the token file as Authorization: Bearer TOKEN",
-    )
-    .into_response()
+    match access.scopes(request.headers()) {
+        Some(scopes) => {
+            request.extensions_mut().insert(scopes);
+            next.run(request).await
+        }
+        None => Problem::new(
+            Code::Unauthorized,
+            "send a token or an API key as Authorization: Bearer TOKEN",
+        )
+        .into_response(),
+    }
+}
+
+/// The middleware of one route: 403 `forbidden`, or on. Behind [`check`].
+pub(super) async fn allow(State(needs): State<Needs>, request: Request, next: Next) -> Response {
+    let held = request.extensions().get::<Scopes>();
+    if needs.is_empty() || held.is_some_and(|held| held.satisfy(needs)) {
+        return next.run(request).await;
+    }
+    let group = |group: &&[Scope]| {
+        group
+            .iter()
+            .map(|scope| scope.as_str())
+            .collect::<Vec<_>>()
+            .join(" and ")
+    };
+    let groups = needs.iter().map(group).collect::<Vec<_>>().join(" or ");
+    let detail = format!("this needs a key with the scope {groups}");
+    Problem::new(Code::Forbidden, detail).into_response()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn only(tokens: &str) -> Access {
+        Access::from(Tokens::parse(tokens).unwrap())
+    }
+
     fn admits(tokens: &str, header: &str) -> bool {
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, header.parse().unwrap());
-        Tokens::parse(tokens).unwrap().admit(&headers)
+        only(tokens).scopes(&headers).is_some()
     }
 
     #[test]
@@ -137,7 +234,16 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.append(AUTHORIZATION, "Bearer a".parse().unwrap());
         headers.append(AUTHORIZATION, "Bearer a".parse().unwrap());
-        assert!(!Tokens::parse("a").unwrap().admit(&headers));
+        assert_eq!(only("a").scopes(&headers), None);
+    }
+
+    #[test]
+    fn nobody_is_let_in_where_no_key_is_left_and_anyone_where_nobody_is_asked() {
+        let (nobody, anyone) = (Access::only(Callers::default()), Access::anyone());
+        assert_eq!(nobody.scopes(&HeaderMap::new()), None);
+        assert_eq!(anyone.scopes(&HeaderMap::new()), Some(Scopes::EVERYTHING));
+        assert!(!anyone.replace(Callers::default()));
+        assert_eq!(anyone.scopes(&HeaderMap::new()), Some(Scopes::EVERYTHING));
     }
 
     #[test]

@@ -21,6 +21,8 @@ const MAX_FIELD_CHARS: usize = 64;
 pub enum Code {
     InvalidRequest,
     Unauthorized,
+    /// The caller is known, and may not do this.
+    Forbidden,
     NotFound,
     AccountNotFound,
     MethodNotAllowed,
@@ -56,9 +58,10 @@ pub enum Code {
 
 impl Code {
     /// Every code, for the API's description.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::InvalidRequest,
         Self::Unauthorized,
+        Self::Forbidden,
         Self::NotFound,
         Self::AccountNotFound,
         Self::MethodNotAllowed,
@@ -94,6 +97,7 @@ impl Code {
         match self {
             Self::InvalidRequest => "invalid_request",
             Self::Unauthorized => "unauthorized",
+            Self::Forbidden => "forbidden",
             Self::NotFound => "not_found",
             Self::AccountNotFound => "account_not_found",
             Self::MethodNotAllowed => "method_not_allowed",
@@ -129,6 +133,7 @@ impl Code {
         match self {
             Self::InvalidRequest => StatusCode::BAD_REQUEST,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
+            Self::Forbidden => StatusCode::FORBIDDEN,
             Self::NotFound | Self::AccountNotFound | Self::HoldNotFound | Self::NotFoundToReverse => {
                 StatusCode::NOT_FOUND
             }

@@ -1,11 +1,13 @@
 //! `/openapi.json`: OpenAPI 3.1, written by hand in `openapi.json` and completed with what the code knows.
 //!
-//! Currencies and their exponents come from [`crate::money`], the version from the package. Tests hold the rest to the
-//! router, the status table and live answers.
+//! Currencies and their exponents come from [`crate::money`], the version from the package, and which scopes an
+//! operation needs, with its 403, from `routes`. Tests hold the rest to the router, the status table and live answers.
 
 use bytes::Bytes;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
+use super::auth::{Needs, Scope};
+use super::routes::Route;
 use crate::money::Currency;
 
 const WRITTEN: &str = include_str!("openapi.json");
@@ -14,7 +16,7 @@ const WRITTEN: &str = include_str!("openapi.json");
 ///
 /// # Panics
 /// Never: that the written part is a JSON object is tested.
-pub(super) fn document() -> Bytes {
+pub(super) fn document(routes: &[Route]) -> Bytes {
     let mut document: Map<String, Value> =
         serde_json::from_str(WRITTEN).expect("openapi.json is a JSON object, which a test checks");
     let exponents: Map<String, Value> = Currency::all()
@@ -24,7 +26,29 @@ pub(super) fn document() -> Bytes {
     if let Some(info) = document.get_mut("info").and_then(Value::as_object_mut) {
         info.insert("version".to_owned(), env!("CARGO_PKG_VERSION").into());
     }
-    Value::Object(document).to_string().into()
+    let mut document = Value::Object(document);
+    for route in routes.iter().filter(|route| !route.needs.is_empty()) {
+        let paths = document.get_mut("paths");
+        let path = paths.and_then(|paths| paths.get_mut(route.path));
+        if let Some(operation) = path.and_then(|path| path.get_mut(route.method)) {
+            guard(operation, route.needs);
+        }
+    }
+    document.to_string().into()
+}
+
+/// Says of an operation what its caller must be allowed to do.
+fn guard(operation: &mut Value, needs: Needs) {
+    let scopes = |group: &&[Scope]| -> Value { group.iter().map(|scope| scope.as_str()).collect() };
+    let security = needs.iter().map(|group| json!({"bearer": scopes(group)}));
+    let security: Value = security.collect();
+    let forbidden = json!({"$ref": "#/components/responses/Forbidden"});
+    if let Some(operation) = operation.as_object_mut() {
+        operation.insert("security".to_owned(), security);
+        if let Some(responses) = operation.get_mut("responses").and_then(Value::as_object_mut) {
+            responses.insert("403".to_owned(), forbidden);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -33,9 +57,10 @@ mod tests {
 
     use super::*;
     use crate::http::error::Code;
+    use crate::http::routes::routes;
 
     fn parsed() -> Value {
-        serde_json::from_slice(&document()).unwrap()
+        serde_json::from_slice(&document(&routes())).unwrap()
     }
 
     /// Every `$ref` below a value.
@@ -73,6 +98,20 @@ mod tests {
         let listed: BTreeSet<String> = serde_json::from_value(listed).unwrap();
         let known: BTreeSet<String> = Code::ALL.iter().map(|code| code.as_str().to_owned()).collect();
         assert_eq!(listed, known);
+    }
+
+    #[test]
+    fn an_operation_says_which_scopes_it_needs_and_that_it_may_be_forbidden() {
+        let paths = &parsed()["paths"];
+        let abandon = &paths["/v1/requests/{account_id}/{request_id}/abandon"]["post"];
+        assert_eq!(
+            abandon["security"],
+            json!([{"bearer": ["credit"]}, {"bearer": ["debit"]}])
+        );
+        assert!(abandon["responses"]["403"].is_object());
+        let health = &paths["/healthz"]["get"];
+        assert_eq!(health["security"], json!([]));
+        assert_eq!(health["responses"].get("403"), None);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::handler::Handler;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use bytes::Bytes;
@@ -11,6 +12,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
 
 use super::accept::Form;
+use super::auth::{Needs, Scope};
 use super::error::{Code, Problem};
 use super::extract::{
     AccountPath, DEFAULT_PAGE, IdempotencyKey, JsonBody, NoQuery, OptionalJsonBody, PageQuery, RequestPath,
@@ -35,22 +37,65 @@ pub(super) struct Service {
 type Shared = State<Arc<Service>>;
 type Answered = Result<Response, Problem>;
 
-/// Every route. The description in `openapi.json` is checked against this list.
-pub(super) fn routes() -> Vec<(&'static str, MethodRouter<Arc<Service>>)> {
+/// One method of one path.
+pub(super) struct Route {
+    pub(super) path: &'static str,
+    /// As `openapi.json` has it.
+    pub(super) method: &'static str,
+    /// What the caller must be allowed to do. 401 and 403 are answered before the handler sees anything.
+    pub(super) needs: Needs,
+    pub(super) handler: MethodRouter<Arc<Service>>,
+}
+
+/// Whoever may call at all.
+const NOTHING: Needs = &[];
+const READ: Needs = &[&[Scope::Read]];
+const CREDIT: Needs = &[&[Scope::Credit]];
+const DEBIT: Needs = &[&[Scope::Debit]];
+/// An id may be claimed by whoever could have decided it.
+const CREDIT_OR_DEBIT: Needs = &[&[Scope::Credit], &[Scope::Debit]];
+const ADMIN: Needs = &[&[Scope::Admin]];
+
+/// Every route. The description in `openapi.json` is checked against this list, and completed with what each needs:
+/// what takes money out of an account, sets it aside or settles that is a debit; what may do both needs both scopes.
+pub(super) fn routes() -> Vec<Route> {
     vec![
-        ("/v1/accounts", get(accounts).post(open)),
-        ("/v1/accounts/{account_id}", get(account)),
-        ("/v1/accounts/{account_id}/credits", post(credit)),
-        ("/v1/accounts/{account_id}/debits", post(debit)),
-        ("/v1/accounts/{account_id}/entries", get(entries)),
-        ("/v1/transfers", post(transfer)),
-        ("/v1/requests/{account_id}/{request_id}", get(request)),
-        ("/v1/requests/{account_id}/{request_id}/abandon", post(abandon)),
-        ("/healthz", get(healthz)),
-        ("/readyz", get(readyz)),
-        ("/metrics", get(scrape)),
-        ("/openapi.json", get(openapi)),
+        on_get("/v1/accounts", READ, accounts),
+        on_post("/v1/accounts", ADMIN, open),
+        on_get("/v1/accounts/{account_id}", READ, account),
+        on_post("/v1/accounts/{account_id}/credits", CREDIT, credit),
+        on_post("/v1/accounts/{account_id}/debits", DEBIT, debit),
+        on_get("/v1/accounts/{account_id}/entries", READ, entries),
+        on_post("/v1/transfers", DEBIT, transfer),
+        on_get("/v1/requests/{account_id}/{request_id}", READ, request),
+        on_post(
+            "/v1/requests/{account_id}/{request_id}/abandon",
+            CREDIT_OR_DEBIT,
+            abandon,
+        ),
+        on_get("/healthz", NOTHING, healthz),
+        on_get("/readyz", NOTHING, readyz),
+        on_get("/metrics", READ, scrape),
+        on_get("/openapi.json", NOTHING, openapi),
     ]
+}
+
+fn on_get<T: 'static>(path: &'static str, needs: Needs, handler: impl Handler<T, Arc<Service>>) -> Route {
+    Route {
+        path,
+        method: "get",
+        needs,
+        handler: get(handler),
+    }
+}
+
+fn on_post<T: 'static>(path: &'static str, needs: Needs, handler: impl Handler<T, Arc<Service>>) -> Route {
+    Route {
+        path,
+        method: "post",
+        needs,
+        handler: post(handler),
+    }
 }
 
 async fn open(State(service): Shared, _: NoQuery, JsonBody(body): JsonBody) -> Answered {
