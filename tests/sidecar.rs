@@ -14,7 +14,7 @@ use crate::wallet::Wallet;
 type Ask<'a> = (&'a str, &'a str, &'a str);
 
 /// Every kind of answer that the wallet has, each on the state that the ones before it left.
-const TABLE: [Ask<'_>; 31] = [
+const TABLE: [Ask<'_>; 47] = [
     (
         "POST",
         "/v1/accounts",
@@ -127,6 +127,70 @@ const TABLE: [Ask<'_>; 31] = [
         "/v1/transfers",
         r#"{"request_id":"t4","to":"bob","amount":1}"#,
     ),
+    (
+        "PATCH",
+        "/v1/accounts/alice",
+        r#"{"request_id":"p1","slots":2,"floor":1}"#,
+    ),
+    (
+        "PATCH",
+        "/v1/accounts/alice",
+        r#"{"request_id":"p1","slots":2,"floor":1}"#,
+    ),
+    (
+        "PATCH",
+        "/v1/accounts/alice",
+        r#"{"request_id":"p2","status":"closed"}"#,
+    ),
+    (
+        "POST",
+        "/v1/accounts/alice/holds",
+        r#"{"request_id":"h1","amount":100,"expires_in_s":31536000}"#,
+    ),
+    (
+        "POST",
+        "/v1/accounts/alice/holds/h1/capture",
+        r#"{"request_id":"k1","amount":40,"final":false}"#,
+    ),
+    (
+        "POST",
+        "/v1/accounts/alice/holds/h1/capture",
+        r#"{"request_id":"k2","amount":61}"#,
+    ),
+    ("GET", "/v1/accounts/alice/holds/h1", ""),
+    (
+        "POST",
+        "/v1/accounts/alice/holds/h1/release",
+        r#"{"request_id":"k3"}"#,
+    ),
+    (
+        "POST",
+        "/v1/accounts/alice/holds/h1/release",
+        r#"{"request_id":"k4"}"#,
+    ),
+    ("GET", "/v1/accounts/alice/holds/h2", ""),
+    (
+        "POST",
+        "/v1/reversals",
+        r#"{"request_id":"v1","account_id":"alice","reverses":"t1"}"#,
+    ),
+    (
+        "POST",
+        "/v1/reversals",
+        r#"{"request_id":"v2","account_id":"alice","reverses":"t1"}"#,
+    ),
+    (
+        "POST",
+        "/v1/reversals",
+        r#"{"request_id":"v3","account_id":"alice","reverses":"never"}"#,
+    ),
+    (
+        "POST",
+        "/v1/accounts/alice/debits",
+        r#"{"request_id":"d5","amount":"max"}"#,
+    ),
+    ("GET", "/v1/requests/alice/p1", ""),
+    ("GET", "/v1/requests/alice/k3", ""),
     ("POST", "/v1/requests/alice/x1/abandon", ""),
     ("GET", "/v1/requests/alice/d1", ""),
     ("GET", "/v1/accounts/alice", ""),
@@ -180,8 +244,10 @@ fn masked(body: &str) -> String {
     fn mask(value: &mut Value) {
         match value {
             Value::Object(fields) => {
-                if let Some(at) = fields.get_mut("at") {
-                    *at = Value::Null;
+                for name in ["at", "expires_at"] {
+                    if let Some(time) = fields.get_mut(name) {
+                        *time = Value::Null;
+                    }
                 }
                 fields.values_mut().for_each(mask);
             }
@@ -328,30 +394,38 @@ async fn a_wallet_on_a_unix_socket_that_is_stopped_opens_the_breaker_and_one_pro
 
 #[tokio::test]
 async fn every_way_to_take_money_counts_on_the_one_window_of_its_account() {
-    let proxy = in_front_of("", shipped(&[(COUNT, "    count: 4\n"), (DURATION, AN_HOUR)]));
+    let proxy = in_front_of("", shipped(&[(COUNT, "    count: 6\n"), (DURATION, AN_HOUR)]));
     open_with(&proxy, "alice", 1_000).await;
     open_with(&proxy, "bob", 1_000).await;
     let transfer = |from: &str, to: &str, request: &str| {
         format!(r#"{{"request_id":"{request}","from":"{from}","to":"{to}","amount":1}}"#)
     };
+    let hold = |request: &str| format!(r#"{{"request_id":"{request}","amount":1}}"#);
+    let reversal =
+        |request: &str| format!(r#"{{"request_id":"{request}","account_id":"alice","reverses":"d1"}}"#);
     let batch = r#"{"operations":[{"op":"debit","account_id":"alice","request_id":"b1","amount":1},
         {"op":"transfer","from":"alice","to":"bob","request_id":"b2","amount":1}]}"#;
+    let holds = "/v1/accounts/alice/holds";
     assert_eq!(debit(&proxy, "alice", "d1", 1).await.0, 201);
-    assert_eq!(
-        post(&proxy, "/v1/transfers", &transfer("alice", "bob", "t1"))
-            .await
-            .0,
-        201
-    );
+    for (path, body) in [
+        ("/v1/transfers", transfer("alice", "bob", "t1")),
+        (holds, hold("h1")),
+        ("/v1/reversals", reversal("r1")),
+    ] {
+        assert_eq!(post(&proxy, path, &body).await.0, 201, "{path}");
+    }
     // Two operations weigh two, whatever the wallet makes of them.
     assert_ne!(post(&proxy, "/v1/batches", batch).await.0, 429);
     let refused = (429, "param_flow".to_owned());
     assert_eq!(debit(&proxy, "alice", "d2", 1).await, refused);
-    assert_eq!(
-        post(&proxy, "/v1/transfers", &transfer("alice", "bob", "t2")).await,
-        refused
-    );
-    assert_eq!(post(&proxy, "/v1/batches", batch).await, refused);
+    for (path, body) in [
+        ("/v1/transfers", transfer("alice", "bob", "t2")),
+        (holds, hold("h2")),
+        ("/v1/reversals", reversal("r2")),
+        ("/v1/batches", batch.to_owned()),
+    ] {
+        assert_eq!(post(&proxy, path, &body).await, refused, "{path}");
+    }
     // To be paid is not to take; and another account has a window of its own.
     assert_eq!(
         post(&proxy, "/v1/transfers", &transfer("bob", "alice", "t3"))
@@ -360,6 +434,45 @@ async fn every_way_to_take_money_counts_on_the_one_window_of_its_account() {
         201
     );
     assert_eq!(debit(&proxy, "bob", "d3", 1).await.0, 201);
+}
+
+#[tokio::test]
+async fn an_account_at_its_limit_still_settles_what_it_holds_and_is_changed_and_read() {
+    let proxy = in_front_of("", shipped(&[(COUNT, "    count: 2\n"), (DURATION, AN_HOUR)]));
+    open_with(&proxy, "alice", 1_000).await;
+    let holds = "/v1/accounts/alice/holds";
+    for hold in ["h1", "h2"] {
+        let body = format!(r#"{{"request_id":"{hold}","amount":10}}"#);
+        assert_eq!(post(&proxy, holds, &body).await.0, 201);
+    }
+    let refused = (429, "param_flow".to_owned());
+    assert_eq!(debit(&proxy, "alice", "d", 1).await, refused);
+    for (path, body, status) in [
+        (
+            "/v1/accounts/alice/holds/h1/capture",
+            r#"{"request_id":"c"}"#,
+            201,
+        ),
+        (
+            "/v1/accounts/alice/holds/h2/release",
+            r#"{"request_id":"r"}"#,
+            201,
+        ),
+        ("/v1/requests/alice/d/abandon", "{}", 200),
+    ] {
+        assert_eq!(post(&proxy, path, body).await.0, status, "{path}");
+    }
+    assert_eq!(proxy.resource("settle").await["pass"], 3);
+    let floor = http().patch(proxy.url("/v1/accounts/alice"));
+    let floor = floor
+        .header("content-type", "application/json")
+        .body(r#"{"request_id":"p","floor":1}"#);
+    assert_eq!(floor.send().await.unwrap().status().as_u16(), 200);
+    // Opening was the first.
+    assert_eq!(proxy.resource("manageAccount").await["pass"], 2);
+    let hold = http().get(proxy.url("/v1/accounts/alice/holds/h1")).send().await;
+    assert_eq!(hold.unwrap().status().as_u16(), 200);
+    assert_eq!(proxy.resource("readAccount").await["pass"], 1);
 }
 
 #[tokio::test]

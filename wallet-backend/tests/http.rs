@@ -1,8 +1,11 @@
 //! The HTTP surface: in process through the router, and over real sockets with the real binary.
 
+mod amendments;
 mod auth;
+mod holds;
 mod lists;
 mod money;
+mod reversals;
 mod served;
 mod statement;
 mod streams;

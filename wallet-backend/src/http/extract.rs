@@ -33,6 +33,9 @@ pub(super) struct AccountPath(pub(super) AccountId);
 /// `{account_id}` and `{request_id}` of the path.
 pub(super) struct RequestPath(pub(super) AccountId, pub(super) RequestId);
 
+/// `{account_id}` and `{hold_id}` of the path.
+pub(super) struct HoldPath(pub(super) AccountId, pub(super) RequestId);
+
 /// A route that takes no query parameter.
 pub(super) struct NoQuery;
 
@@ -67,12 +70,31 @@ impl<S: Send + Sync> FromRequestParts<S> for RequestPath {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let path = Path::<(String, String)>::from_request_parts(parts, state).await;
-        let Path((account, request)) = path.map_err(|error| bad_path(&error))?;
-        let account = account_id(&account)?;
-        let request = RequestId::new(&request).map_err(|error| Problem::invalid("request_id", error))?;
+        let (account, request) = account_and_id(parts, state, "request_id").await?;
         Ok(Self(account, request))
     }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for HoldPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let (account, hold) = account_and_id(parts, state, "hold_id").await?;
+        Ok(Self(account, hold))
+    }
+}
+
+/// The two ids of a path; `field` is the name of the second.
+async fn account_and_id<S: Send + Sync>(
+    parts: &mut Parts,
+    state: &S,
+    field: &str,
+) -> Result<(AccountId, RequestId), Problem> {
+    let path = Path::<(String, String)>::from_request_parts(parts, state).await;
+    let Path((account, id)) = path.map_err(|error| bad_path(&error))?;
+    let account = account_id(&account)?;
+    let id = RequestId::new(&id).map_err(|error| Problem::invalid(field, error))?;
+    Ok((account, id))
 }
 
 fn account_id(text: &str) -> Result<AccountId, Problem> {

@@ -19,7 +19,12 @@ pub(super) enum OperationType {
     Open,
     Credit,
     Debit,
+    Hold,
+    Capture,
+    Release,
     Transfer,
+    Reversal,
+    Amend,
     Abandon,
 }
 
@@ -40,7 +45,12 @@ impl OperationType {
             Self::Open => "open",
             Self::Credit => "credit",
             Self::Debit => "debit",
+            Self::Hold => "hold",
+            Self::Capture => "capture",
+            Self::Release => "release",
             Self::Transfer => "transfer",
+            Self::Reversal => "reversal",
+            Self::Amend => "amend",
             Self::Abandon => "abandon",
         }
     }

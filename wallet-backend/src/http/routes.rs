@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::handler::Handler;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, get, patch, post};
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -15,10 +15,11 @@ use super::accept::Form;
 use super::auth::{Needs, Scope};
 use super::error::{Code, Problem};
 use super::extract::{
-    AccountPath, DEFAULT_PAGE, IdempotencyKey, JsonBody, NoQuery, OptionalJsonBody, PageQuery, RequestPath,
+    AccountPath, DEFAULT_PAGE, HoldPath, IdempotencyKey, JsonBody, NoQuery, OptionalJsonBody, PageQuery,
+    RequestPath,
 };
 use super::metrics::{self, Metrics, OperationResult, OperationType};
-use super::view::{AccountJson, AccountsJson, PageJson, ReceiptJson, RequestJson};
+use super::view::{AccountJson, AccountsJson, HoldJson, PageJson, ReceiptJson, RequestJson};
 use super::{cursor, statement, wire};
 use crate::Wallet;
 use crate::command::{Command, LedgerError, Outcome, RequestView};
@@ -54,6 +55,7 @@ const CREDIT: Needs = &[&[Scope::Credit]];
 const DEBIT: Needs = &[&[Scope::Debit]];
 /// An id may be claimed by whoever could have decided it.
 const CREDIT_OR_DEBIT: Needs = &[&[Scope::Credit], &[Scope::Debit]];
+const CREDIT_AND_DEBIT: Needs = &[&[Scope::Credit, Scope::Debit]];
 const ADMIN: Needs = &[&[Scope::Admin]];
 
 /// Every route. The description in `openapi.json` is checked against this list, and completed with what each needs:
@@ -63,10 +65,24 @@ pub(super) fn routes() -> Vec<Route> {
         on_get("/v1/accounts", READ, accounts),
         on_post("/v1/accounts", ADMIN, open),
         on_get("/v1/accounts/{account_id}", READ, account),
+        on_patch("/v1/accounts/{account_id}", ADMIN, amend),
         on_post("/v1/accounts/{account_id}/credits", CREDIT, credit),
         on_post("/v1/accounts/{account_id}/debits", DEBIT, debit),
+        on_post("/v1/accounts/{account_id}/holds", DEBIT, hold),
+        on_get("/v1/accounts/{account_id}/holds/{hold_id}", READ, look_up_hold),
+        on_post(
+            "/v1/accounts/{account_id}/holds/{hold_id}/capture",
+            DEBIT,
+            capture,
+        ),
+        on_post(
+            "/v1/accounts/{account_id}/holds/{hold_id}/release",
+            DEBIT,
+            release,
+        ),
         on_get("/v1/accounts/{account_id}/entries", READ, entries),
         on_post("/v1/transfers", DEBIT, transfer),
+        on_post("/v1/reversals", CREDIT_AND_DEBIT, reversal),
         on_get("/v1/requests/{account_id}/{request_id}", READ, request),
         on_post(
             "/v1/requests/{account_id}/{request_id}/abandon",
@@ -95,6 +111,15 @@ fn on_post<T: 'static>(path: &'static str, needs: Needs, handler: impl Handler<T
         method: "post",
         needs,
         handler: post(handler),
+    }
+}
+
+fn on_patch<T: 'static>(path: &'static str, needs: Needs, handler: impl Handler<T, Arc<Service>>) -> Route {
+    Route {
+        path,
+        method: "patch",
+        needs,
+        handler: patch(handler),
     }
 }
 
@@ -133,6 +158,17 @@ async fn account(State(service): Shared, _: NoQuery, AccountPath(id): AccountPat
     Ok(json(StatusCode::OK, &AccountJson::from(&view)))
 }
 
+async fn amend(
+    State(service): Shared,
+    _: NoQuery,
+    AccountPath(account): AccountPath,
+    IdempotencyKey(key): IdempotencyKey,
+    JsonBody(body): JsonBody,
+) -> Answered {
+    let command = wire::amend(account, key, &body)?;
+    run(&service, OperationType::Amend, command).await
+}
+
 async fn credit(
     State(service): Shared,
     _: NoQuery,
@@ -155,6 +191,44 @@ async fn debit(
     run(&service, OperationType::Debit, command).await
 }
 
+async fn hold(
+    State(service): Shared,
+    _: NoQuery,
+    AccountPath(account): AccountPath,
+    IdempotencyKey(key): IdempotencyKey,
+    JsonBody(body): JsonBody,
+) -> Answered {
+    let command = wire::hold(account, key, &body)?;
+    run(&service, OperationType::Hold, command).await
+}
+
+async fn look_up_hold(State(service): Shared, _: NoQuery, HoldPath(account, hold): HoldPath) -> Answered {
+    let hold = service.wallet.look_up_hold(&account, &hold).await?;
+    Ok(json(StatusCode::OK, &HoldJson::from(&hold)))
+}
+
+async fn capture(
+    State(service): Shared,
+    _: NoQuery,
+    HoldPath(account, hold): HoldPath,
+    IdempotencyKey(key): IdempotencyKey,
+    JsonBody(body): JsonBody,
+) -> Answered {
+    let command = wire::capture((account, hold), key, &body)?;
+    run(&service, OperationType::Capture, command).await
+}
+
+async fn release(
+    State(service): Shared,
+    _: NoQuery,
+    HoldPath(account, hold): HoldPath,
+    IdempotencyKey(key): IdempotencyKey,
+    JsonBody(body): JsonBody,
+) -> Answered {
+    let command = wire::release((account, hold), key, &body)?;
+    run(&service, OperationType::Release, command).await
+}
+
 async fn transfer(
     State(service): Shared,
     _: NoQuery,
@@ -163,6 +237,16 @@ async fn transfer(
 ) -> Answered {
     let command = wire::transfer(key, &body)?;
     run(&service, OperationType::Transfer, command).await
+}
+
+async fn reversal(
+    State(service): Shared,
+    _: NoQuery,
+    IdempotencyKey(key): IdempotencyKey,
+    JsonBody(body): JsonBody,
+) -> Answered {
+    let command = wire::reversal(key, &body)?;
+    run(&service, OperationType::Reversal, command).await
 }
 
 async fn run(service: &Service, operation: OperationType, command: Command) -> Answered {

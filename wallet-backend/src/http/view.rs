@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 use super::cursor;
 use super::error::Problem;
 use crate::account::{
-    AccountId, CreditMode, DebitMode, Entry, Link, RequestId, Slot, SlotIndex, Status, Timestamp,
+    AccountId, CreditMode, DebitMode, Entry, Hold, Link, RequestId, Slot, SlotIndex, Status, Timestamp,
 };
 use crate::command::{AccountView, Leg, Outcome, Posting, Receipt, RequestView};
 use crate::store::EntryPage;
@@ -67,6 +67,18 @@ struct SlotJson {
     index: u8,
     balance: i64,
     version: u64,
+}
+
+/// `hold`: where it is in its life.
+#[derive(Serialize)]
+pub(super) struct HoldJson<'a> {
+    hold_id: Shown<&'a RequestId>,
+    amount: i64,
+    captured: i64,
+    released: i64,
+    status: &'static str,
+    /// `null` for one that never expires.
+    expires_at: Option<Shown<Micros>>,
 }
 
 /// One page of a statement.
@@ -191,6 +203,19 @@ impl<'a> AccountsJson<'a> {
         Self {
             accounts: views.iter().map(AccountJson::from).collect(),
             next: cursor::encode_account(last.or(after)),
+        }
+    }
+}
+
+impl<'a> From<&'a Hold> for HoldJson<'a> {
+    fn from(hold: &'a Hold) -> Self {
+        Self {
+            hold_id: Shown(&hold.id),
+            amount: hold.amount.minor(),
+            captured: hold.captured,
+            released: hold.released,
+            status: hold.state.as_str(),
+            expires_at: hold.expires_at.map(|at| Shown(Micros(at))),
         }
     }
 }

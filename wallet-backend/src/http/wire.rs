@@ -6,10 +6,10 @@
 
 use serde::Deserialize;
 
-use self::scalar::{Floor, Memo, Text, Whole};
+use self::scalar::{Floor, Memo, Taken, Text, Whole};
 use super::error::{Code, Problem};
-use crate::account::{Account, AccountId, CreditMode, DebitMode, RequestId, SlotCount, Status};
-use crate::command::{Command, Operation};
+use crate::account::{Account, AccountId, CreditMode, DebitMode, HoldTerm, RequestId, SlotCount, Status};
+use crate::command::{Amendment, Command, Operation, Remainder};
 use crate::money::{Amount, Currency};
 
 mod diagnose;
@@ -27,13 +27,68 @@ struct OpenBody {
     floor: Option<Whole<Floor>>,
 }
 
-/// `POST /v1/accounts/{account_id}/credits` and `…/debits`.
+/// `PATCH /v1/accounts/{account_id}`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct MoveBody {
+struct AmendBody {
+    request_id: Option<Text<RequestId>>,
+    status: Option<Text<Status>>,
+    slots: Option<Whole<SlotCount>>,
+    credit: Option<Text<CreditMode>>,
+    debit: Option<Text<DebitMode>>,
+    floor: Option<Whole<Floor>>,
+}
+
+/// `POST /v1/accounts/{account_id}/credits`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CreditBody {
     request_id: Option<Text<RequestId>>,
     amount: Option<Whole<Amount>>,
     memo: Option<Text<Memo>>,
+}
+
+/// `POST /v1/accounts/{account_id}/debits`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DebitBody {
+    request_id: Option<Text<RequestId>>,
+    amount: Option<Taken>,
+    memo: Option<Text<Memo>>,
+}
+
+/// `POST /v1/accounts/{account_id}/holds`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HoldBody {
+    request_id: Option<Text<RequestId>>,
+    amount: Option<Whole<Amount>>,
+    expires_in_s: Option<Whole<HoldTerm>>,
+}
+
+/// `POST /v1/accounts/{account_id}/holds/{hold_id}/capture`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CaptureBody {
+    request_id: Option<Text<RequestId>>,
+    amount: Option<Whole<Amount>>,
+    r#final: Option<bool>,
+}
+
+/// `POST /v1/accounts/{account_id}/holds/{hold_id}/release`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReleaseBody {
+    request_id: Option<Text<RequestId>>,
+}
+
+/// `POST /v1/reversals`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReversalBody {
+    request_id: Option<Text<RequestId>>,
+    account_id: Option<Text<AccountId>>,
+    reverses: Option<Text<RequestId>>,
 }
 
 /// `POST /v1/transfers`.
@@ -73,15 +128,33 @@ pub(super) fn open(body: &[u8]) -> Result<Account, Problem> {
     Ok(account)
 }
 
+/// A change of `account`.
+///
+/// # Errors
+/// 400 `invalid_request`, with the field.
+pub(super) fn amend(account: AccountId, key: Option<RequestId>, body: &[u8]) -> Result<Command, Problem> {
+    let body: AmendBody = parse(body)?;
+    let amendment = Amendment {
+        status: body.status.map(|status| status.0),
+        slots: body.slots.map(|slots| slots.0),
+        credit: body.credit.map(|credit| credit.0),
+        debit: body.debit.map(|debit| debit.0),
+        floor: body.floor.map(|floor| floor.0.minor()),
+    };
+    command(account, key, body.request_id, Operation::Amend(amendment))
+}
+
 /// A credit to `account`.
 ///
 /// # Errors
 /// 400 `invalid_request`, with the field.
 pub(super) fn credit(account: AccountId, key: Option<RequestId>, body: &[u8]) -> Result<Command, Problem> {
-    movement(account, key, body, |amount, memo| Operation::Credit {
-        amount,
-        memo,
-    })
+    let body: CreditBody = parse(body)?;
+    let operation = Operation::Credit {
+        amount: required("amount", body.amount)?.0,
+        memo: body.memo.map(|memo| memo.0.into()),
+    };
+    command(account, key, body.request_id, operation)
 }
 
 /// A debit from `account`.
@@ -89,25 +162,83 @@ pub(super) fn credit(account: AccountId, key: Option<RequestId>, body: &[u8]) ->
 /// # Errors
 /// 400 `invalid_request`, with the field.
 pub(super) fn debit(account: AccountId, key: Option<RequestId>, body: &[u8]) -> Result<Command, Problem> {
-    movement(account, key, body, |amount, memo| Operation::Debit {
-        amount: amount.into(),
-        memo,
-    })
+    let body: DebitBody = parse(body)?;
+    let operation = Operation::Debit {
+        amount: required("amount", body.amount)?.0,
+        memo: body.memo.map(|memo| memo.0.into()),
+    };
+    command(account, key, body.request_id, operation)
 }
 
-fn movement(
-    account: AccountId,
+/// A hold on `account`.
+///
+/// # Errors
+/// 400 `invalid_request`, with the field.
+pub(super) fn hold(account: AccountId, key: Option<RequestId>, body: &[u8]) -> Result<Command, Problem> {
+    let body: HoldBody = parse(body)?;
+    let operation = Operation::Hold {
+        amount: required("amount", body.amount)?.0,
+        expires_in: body.expires_in_s.map(|term| term.0),
+    };
+    command(account, key, body.request_id, operation)
+}
+
+/// A capture of `hold`, final unless the body says otherwise.
+///
+/// # Errors
+/// 400 `invalid_request`, with the field.
+pub(super) fn capture(
+    (account, hold): (AccountId, RequestId),
     key: Option<RequestId>,
     body: &[u8],
-    operation: impl FnOnce(Amount, Option<Box<str>>) -> Operation,
 ) -> Result<Command, Problem> {
-    let body: MoveBody = parse(body)?;
-    let request = one_request_id(key, body.request_id.map(|id| id.0))?;
-    let amount = required("amount", body.amount)?.0;
+    let body: CaptureBody = parse(body)?;
+    let operation = Operation::Capture {
+        hold,
+        amount: body.amount.map(|amount| amount.0),
+        remainder: match body.r#final {
+            Some(true) | None => Remainder::Release,
+            Some(false) => Remainder::Keep,
+        },
+    };
+    command(account, key, body.request_id, operation)
+}
+
+/// The release of `hold`.
+///
+/// # Errors
+/// 400 `invalid_request`, with the field.
+pub(super) fn release(
+    (account, hold): (AccountId, RequestId),
+    key: Option<RequestId>,
+    body: &[u8],
+) -> Result<Command, Problem> {
+    let body: ReleaseBody = parse(body)?;
+    command(account, key, body.request_id, Operation::Release { hold })
+}
+
+/// A reversal.
+///
+/// # Errors
+/// 400 `invalid_request`, with the field.
+pub(super) fn reversal(key: Option<RequestId>, body: &[u8]) -> Result<Command, Problem> {
+    let body: ReversalBody = parse(body)?;
+    let account = required("account_id", body.account_id)?.0;
+    let reverses = required("reverses", body.reverses)?.0;
+    command(account, key, body.request_id, Operation::Reversal { reverses })
+}
+
+fn command(
+    account: AccountId,
+    key: Option<RequestId>,
+    request: Option<Text<RequestId>>,
+    operation: Operation,
+) -> Result<Command, Problem> {
+    let request = one_request_id(key, request.map(|id| id.0))?;
     Ok(Command {
         account,
         request,
-        operation: operation(amount, body.memo.map(|memo| memo.0.into())),
+        operation,
     })
 }
 
@@ -117,19 +248,17 @@ fn movement(
 /// 400 `invalid_request`, with the field.
 pub(super) fn transfer(key: Option<RequestId>, body: &[u8]) -> Result<Command, Problem> {
     let body: TransferBody = parse(body)?;
-    let request = one_request_id(key, body.request_id.map(|id| id.0))?;
     let account = required("from", body.from)?.0;
     let to = required("to", body.to)?.0;
     if to == account {
         return Err(Problem::invalid("to", "must be another account than from"));
     }
-    let amount = required("amount", body.amount)?.0;
-    let memo = body.memo.map(|memo| memo.0.into());
-    Ok(Command {
-        account,
-        request,
-        operation: Operation::Transfer { to, amount, memo },
-    })
+    let operation = Operation::Transfer {
+        to,
+        amount: required("amount", body.amount)?.0,
+        memo: body.memo.map(|memo| memo.0.into()),
+    };
+    command(account, key, body.request_id, operation)
 }
 
 /// Checks that a body has nothing in it: no bytes, or `{}`.

@@ -76,12 +76,18 @@ fn request(method: &str, path: &str, token: &str) -> http::request::Builder {
 }
 
 /// Each route of money or of accounts, and the scopes of which one is enough beside `admin`.
-const ROUTES: [(&str, &str, &[&str]); 11] = [
+const ROUTES: [(&str, &str, &[&str]); 17] = [
     ("GET", "/v1/accounts", &["read"]),
     ("POST", "/v1/accounts", &[]),
     ("GET", "/v1/accounts/alice", &["read"]),
     ("POST", "/v1/accounts/alice/credits", &["credit"]),
     ("POST", "/v1/accounts/alice/debits", &["debit"]),
+    ("PATCH", "/v1/accounts/alice", &[]),
+    ("POST", "/v1/accounts/alice/holds", &["debit"]),
+    ("GET", "/v1/accounts/alice/holds/h", &["read"]),
+    ("POST", "/v1/accounts/alice/holds/h/capture", &["debit"]),
+    ("POST", "/v1/accounts/alice/holds/h/release", &["debit"]),
+    ("POST", "/v1/reversals", &[]),
     ("GET", "/v1/accounts/alice/entries", &["read"]),
     ("HEAD", "/v1/accounts/alice/entries", &["read"]),
     ("POST", "/v1/transfers", &["debit"]),
@@ -109,6 +115,13 @@ async fn a_key_opens_the_routes_of_its_scopes_and_no_other() {
         }
         assert_eq!(api.send(request("GET", "/v1", &secret), "").await.status, 404);
     }
+}
+
+#[tokio::test]
+async fn a_reversal_may_take_and_return_so_it_needs_both_scopes() {
+    let (api, secret) = keyed("credit,debit");
+    let reply = api.send(request("POST", "/v1/reversals", &secret), "").await;
+    assert_eq!(reply.status, 415);
 }
 
 #[tokio::test]

@@ -1,9 +1,9 @@
 //! What is not understood is refused, and the answer names the field. Nothing of it reaches the wallet.
 
-use http::Request;
+use http::{Method, Request};
 use proptest::prelude::*;
 
-use self::rows::{DEBIT, OPEN, ROWS};
+use self::rows::{DEBIT, OPEN, PATCHES, ROWS};
 use super::support::{Api, Reply};
 
 mod rows;
@@ -11,14 +11,23 @@ mod rows;
 #[tokio::test]
 async fn every_malformed_request_is_a_400_that_names_the_field_and_moves_nothing() {
     let api = Api::funded().await;
-    for row in ROWS {
-        let reply = api.post(row.path, row.body).await;
+    let placed = api
+        .post("/v1/accounts/alice/holds", r#"{"request_id":"h","amount":40}"#)
+        .await;
+    assert_eq!(placed.status, 201);
+    let before = api.get("/v1/accounts/alice").await.body;
+    let posts = ROWS.iter().map(|row| (Method::POST, row));
+    let patches = PATCHES.iter().map(|row| (Method::PATCH, row));
+    for (method, row) in posts.chain(patches) {
+        let request = Request::builder().method(method).uri(row.path);
+        let request = request.header("content-type", "application/json");
+        let reply = api.send(request, row.body).await;
         assert_eq!(reply.status, 400, "{}: {reply:?}", row.name);
         let (code, field) = reply.problem();
         assert_eq!(code, "invalid_request", "{}", row.name);
         assert_eq!(field.as_deref(), row.field, "{}: {reply:?}", row.name);
     }
-    assert_eq!(api.balance("alice").await, 100);
+    assert_eq!(api.get("/v1/accounts/alice").await.body, before);
     assert_eq!(api.get("/v1/accounts/x").await.status, 404);
     let request = api.get("/v1/requests/alice/r").await.json();
     assert_eq!(request["status"], "not_found");

@@ -63,6 +63,11 @@ impl Api {
         self.send(request, body.to_owned()).await
     }
 
+    pub(super) async fn patch(&self, path: &str, body: &str) -> Reply {
+        let request = Request::patch(path).header(CONTENT_TYPE, "application/json");
+        self.send(request, body.to_owned()).await
+    }
+
     pub(super) async fn send(&self, request: Builder, body: impl Into<Body>) -> Reply {
         let request = request.body(body.into()).unwrap();
         let response = self.0.clone().oneshot(request).await.unwrap();

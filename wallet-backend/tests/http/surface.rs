@@ -30,9 +30,9 @@ async fn an_unknown_route_is_a_problem() {
         "/v2/accounts",
         "/v1/accounts/",
         "/v1/accounts/alice/",
-        "/v1/accounts/alice/holds",
-        "/v1/accounts/alice/holds/h/capture",
-        "/v1/reversals",
+        "/v1/accounts/alice/holds/h/capture/",
+        "/v1/accounts/alice/holds/h/settle",
+        "/v1/reversals/r",
         "/v1/batches",
         "/v1/events",
         "/v1/reconciliation",
@@ -50,8 +50,10 @@ async fn an_unknown_method_is_a_problem_that_says_which_are_known() {
     let api = Api::funded().await;
     for (method, path, allow) in [
         ("PUT", "/v1/accounts", "GET,HEAD,POST"),
-        ("PATCH", "/v1/accounts/alice", "GET,HEAD"),
-        ("DELETE", "/v1/accounts/alice", "GET,HEAD"),
+        ("DELETE", "/v1/accounts/alice", "GET,HEAD,PATCH"),
+        ("GET", "/v1/accounts/alice/holds", "POST"),
+        ("POST", "/v1/accounts/alice/holds/h", "GET,HEAD"),
+        ("PUT", "/v1/accounts/alice/holds/h/capture", "POST"),
         ("GET", "/v1/accounts/alice/debits", "POST"),
         ("PUT", "/v1/transfers", "POST"),
         ("POST", "/healthz", "GET,HEAD"),
@@ -83,10 +85,13 @@ fn documented(document: &Value) -> BTreeMap<String, BTreeSet<String>> {
 #[tokio::test]
 async fn every_documented_method_exists_and_no_other() {
     let api = Api::funded().await;
+    api.post("/v1/accounts/alice/holds", r#"{"request_id":"h","amount":5}"#)
+        .await;
     let document = api.get("/openapi.json").await.json();
     for (path, documented) in documented(&document) {
         let path = path
             .replace("{account_id}", "alice")
+            .replace("{hold_id}", "h")
             .replace("{request_id}", "opening");
         for method in METHODS {
             let request = Request::builder().method(method.clone()).uri(&path);
@@ -99,50 +104,112 @@ async fn every_documented_method_exists_and_no_other() {
     }
 }
 
+const ACCOUNT: &str = "/v1/accounts/{account_id}";
+const CREDIT: &str = "/v1/accounts/{account_id}/credits";
+const DEBIT: &str = "/v1/accounts/{account_id}/debits";
+const ENTRIES: &str = "/v1/accounts/{account_id}/entries";
+const HOLDS: &str = "/v1/accounts/{account_id}/holds";
+const HOLD: &str = "/v1/accounts/{account_id}/holds/{hold_id}";
+const CAPTURE: &str = "/v1/accounts/{account_id}/holds/{hold_id}/capture";
+const RELEASE: &str = "/v1/accounts/{account_id}/holds/{hold_id}/release";
+const REQUEST: &str = "/v1/requests/{account_id}/{request_id}";
+const ABANDON: &str = "/v1/requests/{account_id}/{request_id}/abandon";
+
+/// Requests on the account `alice`, the hold `h` and the request id `over`, each on what those before it left.
+const LIVE: [(&str, &str, &str); 34] = [
+    (
+        "post",
+        "/v1/accounts",
+        r#"{"account_id":"alice","currency":"EUR"}"#,
+    ),
+    ("post", "/v1/accounts", r#"{"account_id":"new","currency":"EUR"}"#),
+    (
+        "post",
+        "/v1/accounts",
+        r#"{"account_id":"alice","currency":"USD"}"#,
+    ),
+    ("post", "/v1/accounts", "{}"),
+    ("get", "/v1/accounts", ""),
+    ("get", ACCOUNT, ""),
+    ("post", CREDIT, r#"{"request_id":"c","amount":50}"#),
+    ("post", DEBIT, r#"{"request_id":"five","amount":5}"#),
+    ("post", DEBIT, r#"{"request_id":"five","amount":5}"#),
+    ("post", DEBIT, r#"{"request_id":"over","amount":5000}"#),
+    ("post", DEBIT, r#"{"request_id":"five","amount":6}"#),
+    (
+        "post",
+        "/v1/transfers",
+        r#"{"request_id":"t","from":"alice","to":"bob","amount":5}"#,
+    ),
+    ("get", HOLD, ""),
+    (
+        "post",
+        HOLDS,
+        r#"{"request_id":"h","amount":20,"expires_in_s":3600}"#,
+    ),
+    ("get", HOLD, ""),
+    ("post", HOLDS, r#"{"request_id":"h","amount":20}"#),
+    (
+        "post",
+        CAPTURE,
+        r#"{"request_id":"part","amount":5,"final":false}"#,
+    ),
+    ("post", CAPTURE, r#"{"request_id":"much","amount":50}"#),
+    ("post", RELEASE, r#"{"request_id":"back"}"#),
+    ("post", RELEASE, r#"{"request_id":"late"}"#),
+    ("get", HOLD, ""),
+    (
+        "post",
+        "/v1/reversals",
+        r#"{"request_id":"r","account_id":"alice","reverses":"five"}"#,
+    ),
+    (
+        "post",
+        "/v1/reversals",
+        r#"{"request_id":"r","account_id":"alice","reverses":"five"}"#,
+    ),
+    (
+        "post",
+        "/v1/reversals",
+        r#"{"request_id":"s","account_id":"alice","reverses":"five"}"#,
+    ),
+    (
+        "post",
+        "/v1/reversals",
+        r#"{"request_id":"u","account_id":"alice","reverses":"never"}"#,
+    ),
+    ("patch", ACCOUNT, r#"{"request_id":"p","status":"closed"}"#),
+    ("patch", ACCOUNT, r#"{"request_id":"q","floor":5000}"#),
+    ("patch", ACCOUNT, r#"{"request_id":"over","slots":4}"#),
+    ("patch", ACCOUNT, r#"{"request_id":"slots","slots":4}"#),
+    ("get", ENTRIES, ""),
+    ("get", REQUEST, ""),
+    ("post", ABANDON, ""),
+    ("get", "/healthz", ""),
+    ("get", "/readyz", ""),
+];
+
 #[tokio::test]
 async fn live_answers_have_the_documented_statuses_and_shapes() {
     let api = Api::funded().await;
     let document = api.get("/openapi.json").await.json();
-    let debit = "/v1/accounts/{account_id}/debits";
-    let requests = "/v1/requests/{account_id}/{request_id}";
-    let abandon = "/v1/requests/{account_id}/{request_id}/abandon";
-    let entries = "/v1/accounts/{account_id}/entries";
-    let alice = r#"{"account_id":"alice","currency":"EUR"}"#;
-    let five = r#"{"request_id":"five","amount":5}"#;
-    let over = r#"{"request_id":"over","amount":5000}"#;
-    let transfer = r#"{"request_id":"t","from":"alice","to":"bob","amount":5}"#;
-    for (method, route, body) in [
-        ("post", "/v1/accounts", alice),
-        ("post", "/v1/accounts", r#"{"account_id":"new","currency":"EUR"}"#),
-        (
-            "post",
-            "/v1/accounts",
-            r#"{"account_id":"alice","currency":"USD"}"#,
-        ),
-        ("post", "/v1/accounts", "{}"),
-        ("get", "/v1/accounts", ""),
-        ("get", "/v1/accounts/{account_id}", ""),
-        ("post", debit, five),
-        ("post", debit, five),
-        ("post", debit, over),
-        ("post", debit, r#"{"request_id":"five","amount":6}"#),
-        ("post", "/v1/transfers", transfer),
-        ("get", entries, ""),
-        ("get", requests, ""),
-        ("post", abandon, ""),
-        ("get", "/healthz", ""),
-        ("get", "/readyz", ""),
-    ] {
+    let mut statuses = BTreeSet::new();
+    for (method, route, body) in LIVE {
         let path = route
             .replace("{account_id}", "alice")
+            .replace("{hold_id}", "h")
             .replace("{request_id}", "over");
-        let reply = if method == "post" {
-            api.post(&path, body).await
-        } else {
-            api.get(&path).await
+        let reply = match method {
+            "post" => api.post(&path, body).await,
+            "patch" => api.patch(&path, body).await,
+            _ => api.get(&path).await,
         };
         check(&document, method, route, &reply);
+        statuses.insert(reply.status.as_u16());
     }
+    let changed = api.get("/v1/requests/alice/slots").await;
+    check(&document, "get", REQUEST, &changed);
+    assert_eq!(statuses, BTreeSet::from([200, 201, 400, 404, 409, 422]));
 }
 
 /// Checks an answer against the schema that the document has for its status.
@@ -229,6 +296,22 @@ async fn metrics_count_operations_by_type_and_result() {
     api.post("/v1/accounts/alice/debits", debit).await;
     api.post("/v1/accounts/alice/debits", r#"{"request_id":"e","amount":5000}"#)
         .await;
+    for (path, body) in [
+        ("/v1/accounts/alice/holds", r#"{"request_id":"h","amount":5}"#),
+        (
+            "/v1/accounts/alice/holds/h/capture",
+            r#"{"request_id":"i","amount":1,"final":false}"#,
+        ),
+        ("/v1/accounts/alice/holds/h/release", r#"{"request_id":"k"}"#),
+        (
+            "/v1/reversals",
+            r#"{"request_id":"l","account_id":"alice","reverses":"d"}"#,
+        ),
+    ] {
+        assert_eq!(api.post(path, body).await.status, 201, "{path}");
+    }
+    api.patch("/v1/accounts/alice", r#"{"request_id":"p","slots":2}"#)
+        .await;
     let journal = r#"{"account_id":"j","currency":"EUR","credit":"journal"}"#;
     api.post("/v1/accounts", journal).await;
     api.post("/v1/accounts/j/credits", r#"{"request_id":"c","amount":5}"#)
@@ -247,6 +330,11 @@ async fn metrics_count_operations_by_type_and_result() {
         r#"wallet_operations_total{type="debit",result="done"} 1"#,
         r#"wallet_operations_total{type="debit",result="replayed"} 1"#,
         r#"wallet_operations_total{type="debit",result="insufficient_funds"} 1"#,
+        r#"wallet_operations_total{type="hold",result="done"} 1"#,
+        r#"wallet_operations_total{type="capture",result="done"} 1"#,
+        r#"wallet_operations_total{type="release",result="done"} 1"#,
+        r#"wallet_operations_total{type="reversal",result="done"} 1"#,
+        r#"wallet_operations_total{type="amend",result="done"} 1"#,
         "wallet_pending 1",
         "wallet_queued 0",
         "# TYPE wallet_commit_seconds histogram",

@@ -6,10 +6,12 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 
-use crate::account::{AccountId, CreditMode, DebitMode, MAX_SLOTS, RequestId, SlotCount};
-use crate::command::MAX_MEMO_BYTES;
+use crate::account::{
+    AccountId, CreditMode, DebitMode, HoldTerm, MAX_HOLD_SECONDS, MAX_SLOTS, RequestId, SlotCount, Status,
+};
+use crate::command::{DebitAmount, MAX_MEMO_BYTES};
 use crate::money::{Amount, Currency, MAX_AMOUNT};
 
 /// A JSON string that is a `T`.
@@ -17,6 +19,9 @@ pub(super) struct Text<T>(pub(super) T);
 
 /// A JSON integer that is a `T`.
 pub(super) struct Whole<T>(pub(super) T);
+
+/// How much a debit takes: a JSON integer, or `"max"`.
+pub(super) struct Taken(pub(super) DebitAmount);
 
 /// What can be read from a string. Errors complete a sentence that begins with the field's name.
 pub(super) trait FromText: Sized {
@@ -62,6 +67,20 @@ impl FromText for RequestId {
 impl FromText for Currency {
     fn from_text(text: &str) -> Result<Self, String> {
         Self::new(text).map_err(|error| error.to_string())
+    }
+}
+
+impl FromText for Status {
+    fn from_text(text: &str) -> Result<Self, String> {
+        match text {
+            "active" => Ok(Self::Active),
+            "debit_frozen" => Ok(Self::DebitFrozen),
+            "frozen" => Ok(Self::Frozen),
+            "closed" => Ok(Self::Closed),
+            other => Err(format!(
+                "must be active, debit_frozen, frozen or closed, not {other:?}"
+            )),
+        }
     }
 }
 
@@ -114,6 +133,15 @@ impl FromWhole for SlotCount {
             .ok()
             .and_then(Self::new)
             .ok_or_else(|| format!("must be from 1 to {MAX_SLOTS}, not {number}"))
+    }
+}
+
+impl FromWhole for HoldTerm {
+    fn from_whole(number: i128) -> Result<Self, String> {
+        u32::try_from(number)
+            .ok()
+            .and_then(Self::new)
+            .ok_or_else(|| format!("must be from 1 to {MAX_HOLD_SECONDS} seconds, not {number}"))
     }
 }
 
@@ -170,4 +198,40 @@ impl<T: FromWhole> Visitor<'_> for WholeVisitor<T> {
     fn visit_u64<E: Error>(self, number: u64) -> Result<Whole<T>, E> {
         T::from_whole(number.into()).map(Whole).map_err(E::custom)
     }
+}
+
+impl<'de> Deserialize<'de> for Taken {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TakenVisitor)
+    }
+}
+
+struct TakenVisitor;
+
+impl Visitor<'_> for TakenVisitor {
+    type Value = Taken;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("\"max\" or a whole number, written without a fraction and without an exponent")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Taken, E> {
+        match text {
+            "max" => Ok(Taken(DebitAmount::Max)),
+            other => Err(E::invalid_value(Unexpected::Str(other), &self)),
+        }
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Taken, E> {
+        exactly(number.into())
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Taken, E> {
+        exactly(number.into())
+    }
+}
+
+fn exactly<E: Error>(number: i128) -> Result<Taken, E> {
+    let amount = Amount::from_whole(number).map_err(E::custom)?;
+    Ok(Taken(DebitAmount::Exactly(amount)))
 }

@@ -4,6 +4,11 @@ pub(super) const OPEN: &str = "/v1/accounts";
 const CREDIT: &str = "/v1/accounts/alice/credits";
 pub(super) const DEBIT: &str = "/v1/accounts/alice/debits";
 const TRANSFER: &str = "/v1/transfers";
+const HOLD: &str = "/v1/accounts/alice/holds";
+const CAPTURE: &str = "/v1/accounts/alice/holds/h/capture";
+const RELEASE: &str = "/v1/accounts/alice/holds/h/release";
+const REVERSAL: &str = "/v1/reversals";
+const AMEND: &str = "/v1/accounts/alice";
 
 /// A request that is refused with 400 `invalid_request`.
 pub(super) struct Row {
@@ -43,7 +48,7 @@ pub(super) const ROWS: &[Row] = &[
     row("unknown field", DEBIT, r#"{"request_id":"r","amount":5,"ammount":6}"#, Some("ammount")),
     row("the path's id in the body", DEBIT, r#"{"account_id":"alice","request_id":"r","amount":5}"#, Some("account_id")),
     row("another case", DEBIT, r#"{"request_id":"r","Amount":5}"#, Some("Amount")),
-    row("a later issue's field", CREDIT, r#"{"request_id":"r","amount":5,"expires_in_s":5}"#, Some("expires_in_s")),
+    row("another route's field", CREDIT, r#"{"request_id":"r","amount":5,"expires_in_s":5}"#, Some("expires_in_s")),
     row("amount twice", DEBIT, r#"{"request_id":"r","amount":5,"amount":5}"#, AMOUNT),
     row("null, then amount", DEBIT, r#"{"request_id":"r","amount":null,"amount":5}"#, AMOUNT),
     row("amount twice, once escaped", DEBIT, r#"{"request_id":"r","amount":5,"\u0061mount":6}"#, AMOUNT),
@@ -63,7 +68,9 @@ pub(super) const ROWS: &[Row] = &[
     row("forty digits", CREDIT, r#"{"request_id":"r","amount":1000000000000000000000000000000000000000}"#, AMOUNT),
     row("1e999", CREDIT, r#"{"request_id":"r","amount":1e999}"#, AMOUNT),
     row("digits in a string", DEBIT, r#"{"request_id":"r","amount":"5"}"#, AMOUNT),
-    row("max", DEBIT, r#"{"request_id":"r","amount":"max"}"#, AMOUNT),
+    row("max for a credit", CREDIT, r#"{"request_id":"r","amount":"max"}"#, AMOUNT),
+    row("max for a transfer", TRANSFER, r#"{"request_id":"r","from":"alice","to":"bob","amount":"max"}"#, AMOUNT),
+    row("max in capitals", DEBIT, r#"{"request_id":"r","amount":"MAX"}"#, AMOUNT),
     row("a boolean", DEBIT, r#"{"request_id":"r","amount":true}"#, AMOUNT),
     row("an object", DEBIT, r#"{"request_id":"r","amount":{"value":5}}"#, AMOUNT),
     row("an array of one", DEBIT, r#"{"request_id":"r","amount":[5]}"#, AMOUNT),
@@ -89,6 +96,32 @@ pub(super) const ROWS: &[Row] = &[
     row("no target", TRANSFER, r#"{"request_id":"r","from":"alice","amount":5}"#, Some("to")),
     row("a bad target", TRANSFER, r#"{"request_id":"r","from":"alice","to":"bo b","amount":5}"#, Some("to")),
     row("an empty source", TRANSFER, r#"{"request_id":"r","from":"","to":"bob","amount":5}"#, Some("from")),
+    // Holds.
+    row("a hold of nothing", HOLD, r#"{"request_id":"r"}"#, AMOUNT),
+    row("a hold of all", HOLD, r#"{"request_id":"r","amount":"max"}"#, AMOUNT),
+    row("a hold without an id", HOLD, r#"{"amount":5}"#, REQUEST),
+    row("a hold with a memo", HOLD, r#"{"request_id":"r","amount":5,"memo":"x"}"#, Some("memo")),
+    row("a term of 0", HOLD, r#"{"request_id":"r","amount":5,"expires_in_s":0}"#, Some("expires_in_s")),
+    row("a term of a year and a second", HOLD, r#"{"request_id":"r","amount":5,"expires_in_s":31536001}"#, Some("expires_in_s")),
+    row("a term of 2^32 + 1", HOLD, r#"{"request_id":"r","amount":5,"expires_in_s":4294967297}"#, Some("expires_in_s")),
+    row("a term with a fraction", HOLD, r#"{"request_id":"r","amount":5,"expires_in_s":1.5}"#, Some("expires_in_s")),
+    row("a term in words", HOLD, r#"{"request_id":"r","amount":5,"expires_in_s":"5"}"#, Some("expires_in_s")),
+    row("a capture of 0", CAPTURE, r#"{"request_id":"r","amount":0}"#, AMOUNT),
+    row("a capture of max", CAPTURE, r#"{"request_id":"r","amount":"max"}"#, AMOUNT),
+    row("final in words", CAPTURE, r#"{"request_id":"r","final":"true"}"#, Some("final")),
+    row("final as a number", CAPTURE, r#"{"request_id":"r","final":1}"#, Some("final")),
+    row("the path's hold in the body", CAPTURE, r#"{"request_id":"r","hold_id":"h"}"#, Some("hold_id")),
+    row("a capture without an id", CAPTURE, "{}", REQUEST),
+    row("a release of a part", RELEASE, r#"{"request_id":"r","amount":5}"#, AMOUNT),
+    row("a release without an id", RELEASE, "{}", REQUEST),
+    row("a space in a hold's path", "/v1/accounts/alice/holds/a%20b/capture", r#"{"request_id":"r"}"#, Some("hold_id")),
+    row("a long hold id", "/v1/accounts/alice/holds/0123456789012345678901234567890123456789012345678901234567890123x/release", r#"{"request_id":"r"}"#, Some("hold_id")),
+    // Reversals.
+    row("a reversal of nothing", REVERSAL, r#"{"request_id":"r","account_id":"alice"}"#, Some("reverses")),
+    row("a reversal of nobody's", REVERSAL, r#"{"request_id":"r","reverses":"opening"}"#, Some("account_id")),
+    row("a reversal of a part", REVERSAL, r#"{"request_id":"r","account_id":"alice","reverses":"opening","amount":5}"#, AMOUNT),
+    row("a reversal without an id", REVERSAL, r#"{"account_id":"alice","reverses":"opening"}"#, REQUEST),
+    row("a reversal of a bad id", REVERSAL, r#"{"request_id":"r","account_id":"alice","reverses":"a b"}"#, Some("reverses")),
     // Opening.
     row("no id", OPEN, r#"{"currency":"EUR"}"#, Some("account_id")),
     row("a slash in the id", OPEN, r#"{"account_id":"a/b","currency":"EUR"}"#, Some("account_id")),
@@ -117,4 +150,25 @@ pub(super) const ROWS: &[Row] = &[
     row("a space in a request path", "/v1/requests/alice/a%20b/abandon", "", REQUEST),
     // Queries.
     row("a parameter", "/v1/accounts/alice/debits?dry_run=1", r#"{"request_id":"r","amount":5}"#, Some("dry_run")),
+];
+
+/// The same by PATCH.
+#[rustfmt::skip]
+pub(super) const PATCHES: &[Row] = &[
+    row("empty", AMEND, "", None),
+    row("no id", AMEND, r#"{"floor":5}"#, REQUEST),
+    row("another currency", AMEND, r#"{"request_id":"r","currency":"USD"}"#, Some("currency")),
+    row("the path's id in the body", AMEND, r#"{"request_id":"r","account_id":"alice"}"#, Some("account_id")),
+    row("an unknown status", AMEND, r#"{"request_id":"r","status":"open"}"#, Some("status")),
+    row("a status in capitals", AMEND, r#"{"request_id":"r","status":"Frozen"}"#, Some("status")),
+    row("a status as a number", AMEND, r#"{"request_id":"r","status":1}"#, Some("status")),
+    row("no slots", AMEND, r#"{"request_id":"r","slots":0}"#, Some("slots")),
+    row("65 slots", AMEND, r#"{"request_id":"r","slots":65}"#, Some("slots")),
+    row("an unknown credit mode", AMEND, r#"{"request_id":"r","credit":"primary"}"#, Some("credit")),
+    row("an unknown debit mode", AMEND, r#"{"request_id":"r","debit":"slot"}"#, Some("debit")),
+    row("a negative floor", AMEND, r#"{"request_id":"r","floor":-1}"#, Some("floor")),
+    row("a floor of 2^53", AMEND, r#"{"request_id":"r","floor":9007199254740992}"#, Some("floor")),
+    row("hashed over a floor", AMEND, r#"{"request_id":"r","debit":"hashed","floor":1}"#, Some("floor")),
+    row("slots twice", AMEND, r#"{"request_id":"r","slots":2,"slots":2}"#, Some("slots")),
+    row("a parameter", "/v1/accounts/alice?force=1", r#"{"request_id":"r","floor":1}"#, Some("force")),
 ];
