@@ -10,6 +10,8 @@ use wallet_backend::http::auth::{Access, Callers, Keys, Scopes, Tokens};
 use wallet_backend::http::serve::Listen;
 use wallet_backend::store::embedded::Options;
 
+pub(crate) mod bench;
+
 /// A slot-split ledger for hot accounts, over HTTP.
 #[derive(Debug, Parser)]
 #[command(version, arg_required_else_help = true)]
@@ -27,6 +29,9 @@ pub(crate) enum Action {
     /// Make API keys.
     #[command(subcommand)]
     Key(KeyAction),
+    /// Measure this build on this machine.
+    #[command(subcommand)]
+    Bench(bench::Bench),
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,7 +1,7 @@
-//! The `wallet-backend` command: the wallet as a service, and its verifier.
+//! The `wallet-backend` command: the wallet as a service, its verifier and its benchmark.
 //!
-//! The only anyhow, and the only exit codes: `serve` 0 after a graceful stop, 1 when it could not start; `verify` 0
-//! clean, 1 found something, 2 could not run; `key new` 0, or 1 for a name that is none.
+//! The only anyhow, and the only exit codes: `serve` 0 after a graceful stop, 1 when it could not start; `verify` and
+//! `bench` 0 clean, 1 found something wrong, 2 could not run; `key new` 0, or 1 for a name that is none.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -18,8 +18,10 @@ use wallet_backend::http::{HttpOptions, router};
 use wallet_backend::store::embedded;
 use wallet_backend::store::embedded::disk::{Disk, RealDisk};
 
+use self::config::bench::{Bench, Engine};
 use self::config::{Action, Cli, KeyAction, KeyNew, Serve, StoreLocation, Verify};
 
+mod bench;
 mod config;
 
 fn main() -> ExitCode {
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
         Action::Serve(args) => (serve(&args), ExitCode::from(1)),
         Action::Verify(args) => (verify(&args), ExitCode::from(2)),
         Action::Key(KeyAction::New(args)) => (new_key(&args), ExitCode::from(1)),
+        Action::Bench(Bench::Engine(args)) => (bench(&args), ExitCode::from(2)),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("wallet-backend: {error:#}");
@@ -120,6 +123,23 @@ fn verify(args: &Verify) -> anyhow::Result<ExitCode> {
         .with_context(|| format!("cannot verify the ledger in {}", directory.display()))?;
     say(&report.to_string());
     Ok(ExitCode::from(u8::from(!report.is_clean())))
+}
+
+fn bench(args: &Engine) -> anyhow::Result<ExitCode> {
+    if !args.json {
+        say(bench::HEADINGS);
+    }
+    let mut sound = true;
+    bench::engine(args, &mut |row| {
+        sound &= row.invariants_ok;
+        say(&if args.json {
+            serde_json::to_string(&row)?
+        } else {
+            row.to_string()
+        });
+        Ok(())
+    })?;
+    Ok(ExitCode::from(u8::from(!sound)))
 }
 
 /// Shows on a terminal how far a long job is; on anything else it keeps quiet.

@@ -6,6 +6,8 @@
     reason = "a test that meets the unexpected should stop there and say where"
 )]
 
+#[cfg(feature = "http")]
+mod bench;
 mod combiner;
 mod conformance;
 #[cfg(feature = "http")]

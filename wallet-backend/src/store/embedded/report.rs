@@ -9,6 +9,8 @@ use crate::account::{AccountId, SlotIndex};
 pub struct Report {
     pub segments: usize,
     pub batches: u64,
+    /// Pages of 4 KiB that these batches take.
+    pub pages: u64,
     pub records: u64,
     pub entries: u64,
     pub requests: u64,
@@ -65,13 +67,17 @@ impl fmt::Display for Report {
         let Self {
             segments,
             batches,
+            pages,
             records,
             entries,
             requests,
             accounts,
             ..
         } = self;
-        write!(f, "{segments} segments, {batches} batches, {records} records: ")?;
+        write!(
+            f,
+            "{segments} segments, {batches} batches on {pages} pages, {records} records: "
+        )?;
         writeln!(f, "{accounts} accounts, {entries} entries, {requests} requests")?;
         match self.checkpoint {
             Some(number) => writeln!(f, "checkpoint {number} with {} index runs", self.runs)?,

@@ -165,6 +165,8 @@ impl<'a> Check<'a> {
     fn batch(&mut self, batch: &Batch) -> Result<(), OpenError> {
         self.report.batches = self.report.batches.saturating_add(1);
         let (segment, page) = (batch.first.segment, batch.first.page);
+        let pages = batch.end.place.page.saturating_sub(page);
+        self.report.pages = self.report.pages.saturating_add(pages.into());
         for (position, bytes) in batch.records()? {
             let record = decode(bytes).map_err(|error| Damage::record(segment, page, &error))?;
             self.record(position, &record)?;

@@ -302,3 +302,28 @@ fn a_hold_that_is_captured_past_its_amount_breaks_the_books() {
         "{findings:#?}"
     );
 }
+
+#[test]
+fn pages_are_counted_not_batches() {
+    use crate::store::embedded::{Embedded, Options};
+    use crate::store::{Job, Store as _};
+
+    let folder = tempfile::tempdir().unwrap();
+    let store = Embedded::open(Options::at(folder.path())).unwrap();
+    let account = Account::new(AccountId::new("a").unwrap(), Currency::new("EUR").unwrap());
+    let many = (0..100).map(|number| credit(&format!("r{number}"), 1));
+    let jobs = std::iter::once(Task::Open(account)).chain(many);
+    let (jobs, answers): (Vec<Job>, Vec<_>) = jobs.map(Job::new).unzip();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        store.run(jobs).await;
+        for answer in answers {
+            answer.await.unwrap().unwrap();
+        }
+        store.close().await;
+    });
+    let report = verify(folder.path()).unwrap();
+    let bytes = report.pages * 4_096 / report.requests;
+    assert_eq!((report.batches, report.requests), (1, 100));
+    assert!((80..160).contains(&bytes), "{bytes} bytes a credit");
+}

@@ -1,0 +1,76 @@
+//! `bench engine`, as short as it gets: what is printed can be read by a program, and the books it made hold.
+
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::process::binary;
+
+fn bench(directory: &str, arguments: &[&str]) -> Output {
+    let all = [
+        &["bench", "engine", "--seconds", "1", "--dir", directory],
+        arguments,
+    ]
+    .concat();
+    binary(&all).output().unwrap()
+}
+
+#[test]
+fn every_work_is_a_row_whose_invariants_hold_and_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--json", "--batch", "16", "--accounts", "1000"];
+    let output = bench(folder.path().to_str().unwrap(), &arguments);
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{stdout}");
+    let rows: Vec<Value> = stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let works: Vec<&str> = rows.iter().map(|row| row["work"].as_str().unwrap()).collect();
+    assert_eq!(
+        works,
+        ["accounts", "raw", "library", "http-constant", "http-single"]
+    );
+    for row in &rows {
+        assert_eq!(row["invariants_ok"], true, "{row}");
+        for field in [
+            "batch",
+            "clients",
+            "ops_per_s",
+            "cpu_us_per_op",
+            "p50_ms",
+            "p99_ms",
+        ] {
+            assert!(row[field].as_f64().unwrap() > 0.0, "{field} of {row}");
+        }
+    }
+    assert!(rows[0]["bytes_per_account"].as_f64().unwrap() > 0.0);
+    assert!(rows[2]["ratio_to_raw"].as_f64().unwrap() > 0.0);
+    assert!(rows[4]["ratio_to_constant"].as_f64().unwrap() > 0.0);
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+}
+
+#[test]
+fn people_get_a_table_of_what_they_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = bench(
+        folder.path().to_str().unwrap(),
+        &["--work", "raw", "--batch", "7,9"],
+    );
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<Vec<&str>> = stdout
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    let begin: Vec<&str> = lines.iter().map(|line| line[0]).collect();
+    assert_eq!(begin, ["work", "raw", "raw"]);
+    assert_eq!((lines[1][1], lines[2][1], lines[2][8]), ("7.0", "9.0", "ok"));
+}
+
+#[test]
+fn a_place_that_is_not_there_is_named() {
+    let output = bench("/nowhere/at/all", &["--work", "raw"]);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr.contains("/nowhere/at/all"), "{stderr}");
+}
