@@ -20,5 +20,6 @@ mod http;
 #[cfg(feature = "http")]
 mod process;
 mod properties;
+mod protocol;
 mod support;
 mod wallet;
