@@ -12,6 +12,7 @@ mod wallet;
 
 mod admin;
 mod all_in_one;
+mod claims;
 mod client_gone;
 mod commands;
 mod drain;

@@ -79,6 +79,7 @@ macro_rules! conformance {
             a_refusal_sticks_when_the_money_has_come
             a_reused_id_names_the_first_field_that_differs
             ids_belong_to_their_account
+            ids_are_compared_as_bytes
             a_missing_account_is_never_remembered
             a_debit_leaves_the_floor
             a_debit_that_slot_0_can_pay_touches_no_other_slot

@@ -152,6 +152,20 @@ pub(in crate::conformance) fn ids_belong_to_their_account(bench: &Bench<impl Sto
     );
 }
 
+/// Under a usual collation of an SQL server they would be one.
+pub(in crate::conformance) fn ids_are_compared_as_bytes(bench: &Bench<impl Store>) {
+    for (account, amount) in [("acct", 1), ("Acct", 2)] {
+        bench.open(ordinary(account));
+        for request in ["req-1", "Req-1", "REQ-1"] {
+            bench.post(credit(account, request, amount));
+        }
+    }
+    assert_eq!(
+        (bench.account("acct").balance(), bench.account("Acct").balance()),
+        (3, 6)
+    );
+}
+
 pub(in crate::conformance) fn a_missing_account_is_never_remembered(bench: &Bench<impl Store>) {
     let field = "account_id";
     let missing = Err(LedgerError::AccountNotFound {
