@@ -6,6 +6,7 @@
     reason = "a test fails by panicking, and starts its own tasks"
 )]
 
+mod page;
 mod shipped;
 mod support;
 mod wallet;
@@ -24,3 +25,4 @@ mod refusals;
 mod reload;
 mod shows;
 mod sidecar;
+mod wallet_api;

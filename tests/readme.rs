@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::page;
 use crate::shipped::shipped;
 use crate::support::{Options, Proxy};
 
@@ -13,32 +14,17 @@ const README: &str = include_str!("../README.md");
 
 /// The lines of the first block of shell after a mark.
 fn block_after(mark: &str) -> Vec<&'static str> {
-    let (_, rest) = README
-        .split_once(mark)
-        .unwrap_or_else(|| panic!("{mark:?} in README.md"));
-    let (_, rest) = rest.split_once("```sh\n").unwrap();
-    let (block, _) = rest.split_once("```").unwrap();
-    block.lines().collect()
+    page::block_after(README, mark)
 }
 
 /// Runs a line as a reader would, against this process instead of one on the usual ports.
 async fn run(proxy: &Proxy, line: &str) -> Output {
-    let sluice = env!("CARGO_BIN_EXE_sluice");
-    let line = line
-        .replace("127.0.0.1:8080", proxy.address())
-        .replace("127.0.0.1:8719", proxy.admin_address())
-        .replace("cargo run --release --", sluice);
-    let mut shell = std::process::Command::new("sh");
-    shell.args(["-c", &line]).current_dir(env!("CARGO_MANIFEST_DIR"));
-    let output = tokio::task::spawn_blocking(move || shell.output().unwrap())
-        .await
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{line}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    output
+    let replaced = [
+        ("127.0.0.1:8080", proxy.address()),
+        ("127.0.0.1:8719", proxy.admin_address()),
+        ("cargo run --release --", env!("CARGO_BIN_EXE_sluice")),
+    ];
+    page::run(line, &replaced, None).await
 }
 
 async fn told(proxy: &Proxy, line: &str) -> Value {
