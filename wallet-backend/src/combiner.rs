@@ -25,6 +25,7 @@ use crate::account::{AccountId, Hold, RequestId};
 use crate::command::{AccountView, Answer, HoldView, LedgerError, RequestView, Task};
 use crate::store::{Cursor, EntryPage, Job, Store};
 
+mod events;
 mod in_flight;
 mod lanes;
 

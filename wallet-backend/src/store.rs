@@ -113,6 +113,53 @@ pub struct EntryPage {
     pub next: Cursor,
 }
 
+/// An entry as it was committed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Of all entries of the ledger, in the order in which they were committed: the first is 1, and none is left out.
+    /// It stays the same for ever.
+    pub number: u64,
+    pub entry: Entry,
+}
+
+/// How far a reader of the events has come.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EventCursor {
+    /// The number of the last event seen; 0 before the first.
+    pub number: u64,
+    /// Where the store may go on reading without looking for it; 0 where that is not known. Of use in this process
+    /// only.
+    place: u64,
+}
+
+impl From<u64> for EventCursor {
+    fn from(number: u64) -> Self {
+        Self { number, place: 0 }
+    }
+}
+
+impl EventCursor {
+    /// That a ledger of `entries` has come so far.
+    fn check(self, entries: u64) -> Result<(), LedgerError> {
+        if self.number <= entries {
+            return Ok(());
+        }
+        let reason = format!("is event {}, and this ledger has {entries}", self.number);
+        Err(LedgerError::Invalid {
+            field: "after",
+            reason,
+        })
+    }
+}
+
+/// Some events in their order, without gap or repeat across pages.
+#[derive(Clone, Debug)]
+pub struct EventPage {
+    pub events: Vec<Event>,
+    /// Where the next page begins: behind the last event, or further where nothing else was asked for.
+    pub next: EventCursor,
+}
+
 /// A ledger's storage. Every answer, be it a receipt, a refusal, a replay or a read, waits until all that its
 /// decision saw is durable.
 pub trait Store: Send + Sync + 'static {
@@ -159,6 +206,27 @@ pub trait Store: Send + Sync + 'static {
         hold: &RequestId,
     ) -> impl Future<Output = Result<Option<HoldView>, LedgerError>> + Send;
 
+    /// Tells this ledger from every other.
+    fn id(&self) -> u64;
+
+    /// At most `limit` events after `after`, of one account or of all. `None` for an unknown account. A page may be
+    /// empty and more may follow nevertheless: that is so while `next` is not the newest.
+    ///
+    /// # Errors
+    /// `Invalid` where `after` is ahead of the ledger.
+    fn events(
+        &self,
+        after: EventCursor,
+        account: Option<&AccountId>,
+        limit: usize,
+    ) -> impl Future<Output = Result<Option<EventPage>, LedgerError>> + Send;
+
+    /// Resolves once there is an event, of whichever account, with a number above `number`.
+    ///
+    /// # Errors
+    /// `Unavailable` once the store ends.
+    fn event_after(&self, number: u64) -> impl Future<Output = Result<(), LedgerError>> + Send;
+
     /// Accounts with something to tidy, expired holds too, at most `limit`. Takes turns: none is passed over for ever.
     fn untidy(&self, limit: usize) -> Vec<AccountId>;
 
@@ -170,4 +238,10 @@ pub trait Store: Send + Sync + 'static {
 
     /// Makes everything decided durable and releases the storage.
     fn close(&self) -> impl Future<Output = ()> + Send;
+}
+
+/// Random, from the same source as the standard library's hash keys: it only has to differ between ledgers.
+fn new_id() -> u64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    RandomState::new().build_hasher().finish()
 }

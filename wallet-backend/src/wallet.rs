@@ -16,8 +16,10 @@ use crate::store::embedded::{Embedded, OpenError, Options};
 use crate::store::memory::Memory;
 use crate::store::{Cursor, EntryPage};
 
+mod events;
 mod statement;
 
+pub use events::Events;
 pub use statement::Statement;
 
 /// The most entries of one statement page, and accounts of one list.
@@ -298,6 +300,19 @@ impl Wallet {
     /// `AccountNotFound`, `Unavailable`.
     pub async fn statement(&self, id: &AccountId, after: Cursor) -> Result<Statement, LedgerError> {
         Statement::begin(self.queue.clone(), id, after).await
+    }
+
+    /// The events after number `after` (0: all), of all accounts or of one. Each committed entry is one of them, once,
+    /// and is heard of when it is durable.
+    #[must_use]
+    pub fn events(&self, after: u64, account: Option<AccountId>) -> Events {
+        Events::new(self.queue.clone(), after, account)
+    }
+
+    /// A number that tells this ledger from every other, for positions in its events.
+    #[must_use]
+    pub fn ledger(&self) -> u64 {
+        self.queue.ledger()
     }
 
     /// What is known of a request id. `NotFound` is not yet decided HERE: only the same id may be sent again.

@@ -14,7 +14,7 @@ use wallet_backend::account::{AccountId, RequestId};
 use wallet_backend::combiner::{Combiner, Limits, Observed, Queue};
 use wallet_backend::command::{AccountView, Answer, HoldView, LedgerError, Outcome, RequestView, Task};
 use wallet_backend::store::memory::Memory;
-use wallet_backend::store::{Cursor, EntryPage, Job, Store};
+use wallet_backend::store::{Cursor, EntryPage, EventCursor, EventPage, Job, Store};
 
 use crate::support::{abandon, credit, debit, id, ordinary, request, tidy};
 
@@ -73,6 +73,23 @@ impl Store for Gated {
 
     async fn hold(&self, account: &AccountId, hold: &RequestId) -> Result<Option<HoldView>, LedgerError> {
         self.model.hold(account, hold).await
+    }
+
+    fn id(&self) -> u64 {
+        self.model.id()
+    }
+
+    async fn events(
+        &self,
+        after: EventCursor,
+        account: Option<&AccountId>,
+        limit: usize,
+    ) -> Result<Option<EventPage>, LedgerError> {
+        self.model.events(after, account, limit).await
+    }
+
+    async fn event_after(&self, number: u64) -> Result<(), LedgerError> {
+        self.model.event_after(number).await
     }
 
     fn untidy(&self, limit: usize) -> Vec<AccountId> {

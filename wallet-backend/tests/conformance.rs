@@ -111,6 +111,12 @@ macro_rules! conformance {
             pages_join_without_repeat_or_gap_while_others_write
             a_list_has_every_account_once_by_the_bytes_of_its_id
             an_account_opened_while_a_list_is_read_shifts_no_other
+            events_are_the_entries_of_all_accounts_in_the_order_in_which_they_were_committed
+            events_of_one_account_have_the_numbers_that_they_have_among_all
+            events_go_on_from_any_number_in_pages_of_any_size
+            what_is_no_entry_is_no_event
+            a_position_ahead_of_the_ledger_is_refused_and_one_at_its_end_waits
+            events_of_an_account_that_is_not_there_are_none
             a_batch_sees_its_own_effects_in_order
             a_memo_too_long_is_invalid
             a_debit_of_all_there_is_leaves_the_floor_and_repeats_its_first_amount

@@ -14,7 +14,7 @@ use wallet_backend::command::{
     Posting, Receipt, Refusal, Remainder, RequestView, Task,
 };
 use wallet_backend::money::{Amount, Currency};
-use wallet_backend::store::{Cursor, EntryPage, Job, Store};
+use wallet_backend::store::{Cursor, EntryPage, Event, EventCursor, Job, Store};
 
 use crate::history;
 
@@ -320,6 +320,22 @@ impl<S: Store> Bench<S> {
             .block_on(self.store.entries(&id(name), after, limit))
             .unwrap()
             .unwrap()
+    }
+
+    /// The events after number `after`, of one account or of all, read in pages of `limit`.
+    pub(crate) fn events(&self, after: u64, account: Option<&str>, limit: usize) -> Vec<Event> {
+        let (account, mut events) = (account.map(id), Vec::new());
+        let mut next = EventCursor::from(after);
+        loop {
+            let read = self.store.events(next, account.as_ref(), limit);
+            let page = self.runtime.block_on(read).unwrap().unwrap();
+            assert!(page.events.len() <= limit);
+            if page.events.is_empty() {
+                return events;
+            }
+            events.extend(page.events);
+            next = page.next;
+        }
     }
 
     /// The whole statement, if it can be read.

@@ -4,7 +4,7 @@ use crate::account::{AccountId, RequestId};
 use crate::command::{AccountView, HoldView, LedgerError, RequestView};
 use crate::store::embedded::Embedded;
 use crate::store::memory::Memory;
-use crate::store::{Cursor, EntryPage, Job, Store};
+use crate::store::{Cursor, EntryPage, EventCursor, EventPage, Job, Store};
 
 /// One of the stores.
 #[derive(Debug)]
@@ -66,6 +66,32 @@ impl Store for AnyStore {
         match self {
             Self::Memory(store) => store.hold(account, hold).await,
             Self::Embedded(store) => store.hold(account, hold).await,
+        }
+    }
+
+    fn id(&self) -> u64 {
+        match self {
+            Self::Memory(store) => store.id(),
+            Self::Embedded(store) => store.id(),
+        }
+    }
+
+    async fn events(
+        &self,
+        after: EventCursor,
+        account: Option<&AccountId>,
+        limit: usize,
+    ) -> Result<Option<EventPage>, LedgerError> {
+        match self {
+            Self::Memory(store) => store.events(after, account, limit).await,
+            Self::Embedded(store) => store.events(after, account, limit).await,
+        }
+    }
+
+    async fn event_after(&self, number: u64) -> Result<(), LedgerError> {
+        match self {
+            Self::Memory(store) => store.event_after(number).await,
+            Self::Embedded(store) => store.event_after(number).await,
         }
     }
 

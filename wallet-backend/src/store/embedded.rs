@@ -25,6 +25,9 @@
 //! file: what was in flight is `OutcomeUnknown`, what was never written is `Unavailable`. No room for the next segment
 //! is `Unavailable` until there is room: a record is only decided once it has its place.
 //!
+//! Every record counts the entries before it. That number is an event's name for ever: places in the log change when a
+//! tail is written again, numbers do not (`events`).
+//!
 //! # Recovery rules (`scan`), each with its reason
 //! 1. A page with all eight sector stamps and a wrong checksum is damage, wherever it is: it was written whole.
 //! 2. A batch that lacks a page or a stamp is torn: it is dropped, with all its pages, if nothing follows. It was never
@@ -48,13 +51,12 @@
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use crate::account::{AccountId, RequestId, SlotIndex};
 use crate::clock::Clock;
 use crate::command::{AccountView, HoldView, LedgerError, RequestView};
 use crate::ledger::decide::Context;
-use crate::store::embedded::disk::{Disk, Lock, RealDisk};
+use crate::store::embedded::disk::{Disk, Lock};
 use crate::store::embedded::links::Chain;
 use crate::store::embedded::look_up::{Candidates, failed_read};
 use crate::store::embedded::open::{Opened, Tail};
@@ -64,17 +66,19 @@ use crate::store::embedded::state::{Next, State, unavailable};
 use crate::store::embedded::statement::SlotEntries;
 use crate::store::embedded::threads::Pace;
 use crate::store::page::merge;
-use crate::store::{Cursor, EntryPage, Job, Preference, Store};
+use crate::store::{Cursor, EntryPage, EventCursor, EventPage, Job, Preference, Store, new_id};
 
 mod blocks;
 mod books;
 mod checkpoint;
 pub mod disk;
 mod error;
+mod events;
 mod layout;
 mod links;
 mod look_up;
 mod open;
+mod options;
 mod page;
 mod record;
 mod records;
@@ -93,55 +97,9 @@ mod wire;
 mod write;
 
 pub use error::{Damage, OpenError};
+pub use options::Options;
 pub use report::{Finding, Report};
 pub use verify::{VerifyError, verify, verify_on};
-
-/// How a store is opened. [`Options::at`] has the defaults.
-#[derive(Debug)]
-pub struct Options {
-    /// The data directory.
-    pub disk: Arc<dyn Disk>,
-    pub clock: Clock,
-    pub preference: Preference,
-    /// Size of a segment; 64 KiB, into which the largest record fits, to 4 GiB, in whole pages.
-    pub segment_bytes: u64,
-    /// Room for new batches in the segment that opening makes: restarts should not eat the disk.
-    pub fresh_bytes: u64,
-    /// A checkpoint is due after so many bytes of log.
-    pub checkpoint_bytes: u64,
-    /// A tail of more bytes is not written again at opening, but for its last batch.
-    pub rewrite_bytes: u64,
-    /// How long until a segment that could not be prepared is tried again.
-    pub retry: Duration,
-}
-
-impl Options {
-    /// A directory of the file system, made if it is missing.
-    #[must_use]
-    pub fn at(directory: impl Into<std::path::PathBuf>) -> Self {
-        Self::on(Arc::new(RealDisk::new(directory)))
-    }
-
-    /// Any disk.
-    #[must_use]
-    pub fn on(disk: Arc<dyn Disk>) -> Self {
-        Self {
-            disk,
-            clock: Clock::default(),
-            preference: Preference::default(),
-            segment_bytes: 64 << 20,
-            fresh_bytes: 4 << 20,
-            checkpoint_bytes: 64 << 20,
-            rewrite_bytes: 1 << 30,
-            retry: Duration::from_secs(1),
-        }
-    }
-
-    fn pages(bytes: u64, least: u64) -> u32 {
-        let pages = (bytes >> page::PAGE.ilog2()).clamp(least, segment::MAX_PAGES.into());
-        u32::try_from(pages).unwrap_or(segment::MAX_PAGES)
-    }
-}
 
 /// A ledger in a directory.
 #[derive(Debug)]
@@ -154,6 +112,15 @@ pub struct Embedded {
 
 /// A list holds up deciding for so many accounts at a time.
 const LISTED_AT_A_TIME: usize = 64;
+
+/// One moment of the ledger.
+#[derive(Clone, Copy, Debug)]
+struct Cut {
+    /// The batch to wait for.
+    batch: u64,
+    /// Entries of all accounts.
+    entries: u64,
+}
 
 /// Of an account, what its statement is read from.
 type SlotChains = Vec<(SlotIndex, Chain)>;
@@ -184,11 +151,12 @@ impl Embedded {
             store,
             books,
             segment,
+            parts,
             end,
             checkpoints,
             tail,
-        } = open::open(&disk, tail, new_store_id())?;
-        let state = State::new(books, segment, end, tail, !checkpoints.has_base());
+        } = open::open(&disk, tail, new_id())?;
+        let state = State::new(books, (segment, parts), end, tail, !checkpoints.has_base());
         let shared = Arc::new(Shared::new(disk, store, state));
         let pace = Pace {
             segment_pages: Options::pages(options.segment_bytes, 16),
@@ -221,7 +189,7 @@ impl Embedded {
     fn begin_closing(&self) -> Option<Running> {
         self.shared.lock().closing = true;
         self.shared.work.notify_all();
-        self.shared.announce_room();
+        self.shared.announce_closing();
         self.running.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
@@ -232,8 +200,8 @@ impl Embedded {
         }
     }
 
-    /// Every slot's chain, and the batch to wait for.
-    fn chains(&self, id: &AccountId) -> Result<(u64, Option<SlotChains>), LedgerError> {
+    /// Every slot's chain, and what it is as of.
+    fn chains(&self, id: &AccountId) -> Result<(Cut, Option<SlotChains>), LedgerError> {
         let state = self.reading()?;
         let slots = state.books.get(id).map(|held| {
             let slots = held.rows.slots().iter();
@@ -241,7 +209,11 @@ impl Embedded {
                 .filter_map(|slot| Some((slot.index, held.chains.of(slot.index)?.clone())))
                 .collect()
         });
-        Ok((state.newest(), slots))
+        let cut = Cut {
+            batch: state.newest(),
+            entries: state.books.entries(),
+        };
+        Ok((cut, slots))
     }
 
     fn reading(&self) -> Result<std::sync::MutexGuard<'_, State>, LedgerError> {
@@ -326,8 +298,8 @@ impl Store for Embedded {
         after: &Cursor,
         limit: usize,
     ) -> Result<Option<EntryPage>, LedgerError> {
-        let (newest, slots) = self.chains(id)?;
-        self.shared.durable(newest).await?;
+        let (cut, slots) = self.chains(id)?;
+        self.shared.durable(cut.batch).await?;
         let Some(slots) = slots else { return Ok(None) };
         let (shared, id, after) = (Arc::clone(&self.shared), id.clone(), after.clone());
         blocking(move || {
@@ -383,6 +355,45 @@ impl Store for Embedded {
         }
         let (shared, account, hold) = (Arc::clone(&self.shared), account.clone(), hold.clone());
         blocking(move || look_up::ended_hold(&shared.records, &account, &hold, found).map(Some)).await
+    }
+
+    fn id(&self) -> u64 {
+        self.shared.store
+    }
+
+    async fn events(
+        &self,
+        after: EventCursor,
+        account: Option<&AccountId>,
+        limit: usize,
+    ) -> Result<Option<EventPage>, LedgerError> {
+        let of = match account {
+            None => None,
+            Some(id) => {
+                let (cut, slots) = self.chains(id)?;
+                self.shared.durable(cut.batch).await?;
+                let Some(slots) = slots else { return Ok(None) };
+                Some((id.clone(), slots, cut.entries))
+            }
+        };
+        let mut log = self.reading()?.durable_log();
+        after.check(log.entries)?;
+        let shared = Arc::clone(&self.shared);
+        blocking(move || {
+            let page = match of {
+                None => events::of_all(&shared.records, &log, after, limit),
+                Some((id, slots, entries)) => {
+                    log.entries = entries;
+                    events::of_account(&shared.records, &log, after, (&id, slots), limit)
+                }
+            };
+            page.map(Some).map_err(|error| failed_read(&error))
+        })
+        .await
+    }
+
+    async fn event_after(&self, number: u64) -> Result<(), LedgerError> {
+        self.shared.entry_after(number).await
     }
 
     fn untidy(&self, limit: usize) -> Vec<AccountId> {
@@ -449,10 +460,4 @@ fn take_lock(disk: &dyn Disk) -> Result<Box<dyn Lock>, OpenError> {
             OpenError::io("lock the data directory")(error)
         }
     })
-}
-
-/// Random, from the same source as the standard library's hash keys: it only has to differ between stores.
-fn new_store_id() -> u64 {
-    use std::hash::{BuildHasher, Hasher, RandomState};
-    RandomState::new().build_hasher().finish()
 }

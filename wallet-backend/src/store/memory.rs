@@ -6,7 +6,9 @@ use std::convert::Infallible;
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard};
 
-use crate::account::{AccountId, Entry, Hold, RequestId, Timestamp};
+use tokio::sync::watch;
+
+use crate::account::{AccountId, Entry, Hold, RequestId, SlotIndex, Timestamp};
 use crate::clock::Clock;
 use crate::command::{
     AccountView, Answer, Changes, HoldView, LedgerError, Leg, Operation, RequestRecord, RequestView, Task,
@@ -16,14 +18,29 @@ use crate::ledger::invariants::{AccountCheck, Violation};
 use crate::ledger::rows::AccountRows;
 use crate::ledger::slots::is_untidy;
 use crate::store::page::merge;
-use crate::store::{Cursor, EntryPage, Job, Preference, Store};
+use crate::store::{Cursor, EntryPage, Event, EventCursor, EventPage, Job, Preference, Store, new_id};
 
 /// A ledger in memory.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Memory {
+    id: u64,
     clock: Clock,
     preference: Preference,
     state: Mutex<State>,
+    /// How many entries there are, and whether there will be more.
+    entries: watch::Sender<(u64, Ending)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    GoesOn,
+    Ended,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self::new(Clock::default(), Preference::default())
+    }
 }
 
 type RequestKey = (AccountId, RequestId);
@@ -35,6 +52,8 @@ struct State {
     untidy_after: Option<AccountId>,
     /// In version order per slot, at the slot's index.
     entries: HashMap<AccountId, Vec<Vec<Entry>>>,
+    /// The keys of all of them, in the order in which they were committed.
+    events: Vec<(AccountId, SlotIndex, u64)>,
     requests: HashMap<RequestKey, Known>,
     /// Why nothing more is decided.
     stopped: Option<String>,
@@ -57,9 +76,11 @@ impl Memory {
     #[must_use]
     pub fn new(clock: Clock, preference: Preference) -> Self {
         Self {
+            id: new_id(),
             clock,
             preference,
             state: Mutex::default(),
+            entries: watch::Sender::new((0, Ending::GoesOn)),
         }
     }
 
@@ -73,7 +94,11 @@ impl Memory {
             now: self.clock.now(),
             prefer: self.preference.next(),
         };
-        state.decide(task, context)
+        let answer = state.decide(task, context);
+        let count = u64::try_from(state.events.len()).unwrap_or(u64::MAX);
+        // Before the state is free, so that a later count is not replaced by this one.
+        self.entries.send_replace((count, state.ending()));
+        answer
     }
 
     /// Proves every account's entries against its rows: what is broken, empty where all holds.
@@ -154,6 +179,8 @@ impl State {
                 slots.resize_with(at.saturating_add(1), Vec::new);
             }
             if let Some(slot) = slots.get_mut(at) {
+                let key = (entry.account.clone(), entry.slot, entry.version);
+                self.events.push(key);
                 slot.push(entry);
             }
         }
@@ -180,6 +207,34 @@ impl State {
         });
         let Ok(page) = merge(after, unseen, limit);
         page
+    }
+
+    fn ending(&self) -> Ending {
+        if self.stopped.is_some() {
+            Ending::Ended
+        } else {
+            Ending::GoesOn
+        }
+    }
+
+    fn events(&self, after: EventCursor, account: Option<&AccountId>, limit: usize) -> EventPage {
+        let skip = usize::try_from(after.number).unwrap_or(usize::MAX);
+        let wanted = (1..).zip(&self.events).skip(skip);
+        let wanted = wanted.filter(|(_, (of, _, _))| account.is_none_or(|account| account == of));
+        let found = wanted.filter_map(|(number, (account, slot, version))| {
+            let slots = self.entries.get(account)?;
+            let entries = slots.get(usize::from(slot.get()))?;
+            let at = usize::try_from(version.checked_sub(1)?).ok()?;
+            let entry = entries.get(at)?.clone();
+            Some(Event { number, entry })
+        });
+        let events: Vec<Event> = found.take(limit).collect();
+        let next = match events.last() {
+            Some(last) if events.len() == limit => last.number,
+            _ => u64::try_from(self.events.len()).unwrap_or(u64::MAX),
+        };
+        let next = next.into();
+        EventPage { events, next }
     }
 
     fn request(&self, key: &RequestKey) -> RequestView {
@@ -289,6 +344,31 @@ impl Store for Memory {
         Ok(state.hold(account, hold, self.clock.now()))
     }
 
+    fn id(&self) -> u64 {
+        self.id
+    }
+
+    async fn events(
+        &self,
+        after: EventCursor,
+        account: Option<&AccountId>,
+        limit: usize,
+    ) -> Result<Option<EventPage>, LedgerError> {
+        let state = self.lock()?;
+        after.check(u64::try_from(state.events.len()).unwrap_or(u64::MAX))?;
+        let known = account.is_none_or(|account| state.accounts.contains_key(account));
+        Ok(known.then(|| state.events(after, account, limit)))
+    }
+
+    async fn event_after(&self, number: u64) -> Result<(), LedgerError> {
+        let mut entries = self.entries.subscribe();
+        let reached = entries.wait_for(|(count, ending)| *count > number || *ending == Ending::Ended);
+        match reached.await.map(|reached| reached.0 > number) {
+            Ok(true) => Ok(()),
+            Ok(false) | Err(_) => Err(unavailable("the store ended before there was more")),
+        }
+    }
+
     fn untidy(&self, limit: usize) -> Vec<AccountId> {
         let now = self.clock.now();
         self.lock()
@@ -312,6 +392,7 @@ impl Store for Memory {
                 .stopped
                 .get_or_insert_with(|| "the store is closed".to_owned());
         }
+        self.entries.send_modify(|(_, ending)| *ending = Ending::Ended);
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use wallet_backend::account::{CreditMode, Entry, Status, Timestamp};
 use wallet_backend::command::{Amendment, Answer, LedgerError, Outcome, Refusal, RequestView, Task};
-use wallet_backend::store::Store;
+use wallet_backend::store::{Event, Store};
 
 use super::{Factory, InMemory};
 use crate::support::{
@@ -113,7 +113,17 @@ fn compare(factory: &impl Factory, seed: u64, met: &mut Met) {
         assert_eq!(untidy, expected, "seed {seed}, step {step}");
         time.pass(i64::try_from(numbers.below(3)).unwrap() * SECOND / 2);
     }
+    assert_eq!(
+        events(&store, None),
+        events(&model, None),
+        "seed {seed}: events of all"
+    );
     for name in NAMES {
+        assert_eq!(
+            events(&store, Some(name)),
+            events(&model, Some(name)),
+            "seed {seed}: events of {name}"
+        );
         assert_eq!(store.account(name), model.account(name), "seed {seed}: {name}");
         assert_eq!(
             statement(&store, name),
@@ -215,6 +225,15 @@ fn statement(bench: &Bench<impl Store>, name: &str) -> Vec<Entry> {
         entry.at = Timestamp::default();
     }
     entries
+}
+
+fn events(bench: &Bench<impl Store>, account: Option<&str>) -> Vec<Event> {
+    let mut events = bench.events(0, account, 17);
+    assert!(!events.is_empty());
+    for event in &mut events {
+        event.entry.at = Timestamp::default();
+    }
+    events
 }
 
 fn look_up(bench: &Bench<impl Store>, account: &str, id: &str) -> Option<RequestView> {

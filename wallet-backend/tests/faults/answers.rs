@@ -73,6 +73,10 @@ fn nothing_is_heard_before_the_sync_that_makes_it_true() {
     assert!(store.enter(|| is_pending(store.store.entries(&account, &cursor, 10))));
     assert!(store.enter(|| is_pending(store.store.request(&account, &name))));
     assert!(store.enter(|| is_pending(store.store.account(&id("nobody")))));
+    assert!(store.enter(|| is_pending(store.store.events(1.into(), Some(&account), 10))));
+    assert!(store.enter(|| is_pending(store.store.event_after(1))));
+    // Of all accounts, the events that are durable need not wait for those that are not.
+    assert_eq!(store.events(0, None, 10).len(), 1);
     drop(held);
     for answer in answers {
         let heard = store.block_on(answer).unwrap();
@@ -83,6 +87,7 @@ fn nothing_is_heard_before_the_sync_that_makes_it_true() {
         );
     }
     assert_eq!(store.account("a").balance(), 30);
+    assert_eq!(store.events(1, None, 10).len(), 4);
     close_and_verify(store, &disk);
 }
 

@@ -8,13 +8,13 @@ use wallet_backend::account::HoldState;
 use wallet_backend::command::{Outcome, Posting, Refusal, RequestView};
 use wallet_backend::store::embedded::disk::{Disk, RealDisk};
 use wallet_backend::store::embedded::{Embedded, OpenError, Options, VerifyError, verify, verify_on};
-use wallet_backend::store::{Cursor, Store};
+use wallet_backend::store::{Cursor, Event, Store};
 
 use super::disk::{FaultDisk, Op};
 use super::trial::{Workload, close_and_verify, open, picture, small};
 use crate::support::{
-    Bench, SECOND, Time, capture, credit, debit, drain, hold, journal, ordinary, release, reslot, reversal,
-    slotted, tidy,
+    Bench, SECOND, Time, capture, capture_part, credit, debit, drain, hold, id, journal, ordinary, release,
+    request, reslot, reversal, slotted, tidy,
 };
 
 #[test]
@@ -103,6 +103,48 @@ fn a_real_disk_keeps_it_all() {
     workload.check(&store, workload.tasks());
     store.close();
     assert!(verify(folder.path().join("data")).unwrap().is_clean());
+}
+
+/// A position names an event and no place: the tail that an opening writes again has another place each time.
+#[test]
+fn a_position_in_the_events_holds_over_restarts_checkpoints_and_rewritten_tails() {
+    let disk = FaultDisk::default();
+    let workload = Workload::new(24, 64);
+    let (mut seen, mut begin) = (Vec::new(), 0);
+    for end in [5, 9, 20, 33, 50, 64] {
+        let store = open(small(&disk));
+        for after in 0..=seen.len() {
+            let again = store.events(u64::try_from(after).unwrap(), None, 10);
+            assert_eq!(again, seen[after..], "after {after}");
+        }
+        for batch in &workload.batches[begin..end] {
+            store.ask_all(batch.clone());
+        }
+        begin = end;
+        let before = u64::try_from(seen.len()).unwrap();
+        seen.extend(store.events(before, None, 7));
+        for name in ["plain", "slotted", "journal"] {
+            let own = seen
+                .iter()
+                .filter(|event: &&Event| event.entry.account == id(name));
+            assert_eq!(store.events(0, Some(name), 3), own.cloned().collect::<Vec<_>>());
+        }
+        // By turns killed and closed.
+        if end % 2 == 0 {
+            store.close();
+        }
+        drop(store);
+    }
+    let segments = disk
+        .files()
+        .iter()
+        .filter(|file| file.starts_with("log/"))
+        .count();
+    assert!(
+        segments > 2,
+        "{segments} segments are too few to look for a number in"
+    );
+    assert_eq!(seen, *workload.picture(workload.tasks()).events());
 }
 
 #[test]
@@ -278,13 +320,13 @@ fn a_data_directory_of_format_1_opens_as_it_was() {
     }
     let report = verify(folder.path()).unwrap();
     assert!(report.is_clean(), "{report}");
-    assert_eq!((report.accounts, report.requests, report.runs), (3, 65, 2));
+    assert_eq!((report.accounts, report.requests, report.runs), (3, 67, 2));
     let store = open(Options::at(folder.path()));
     let seen = ["plain", "slotted", "journal"].map(|name| {
         let view = store.account(name);
         (view.balance(), view.held, view.pending, store.entries(name).len())
     });
-    assert_eq!(seen, [(632, 15, 30, 32), (238, 0, 0, 22), (0, 0, 0, 15)]);
+    assert_eq!(seen, [(1022, 15, 0, 29), (442, 0, 0, 25), (30, 0, 30, 17)]);
     let holds = [
         ("plain", "h-open", HoldState::Open),
         ("plain", "h-expired", HoldState::Expired),
@@ -298,12 +340,15 @@ fn a_data_directory_of_format_1_opens_as_it_was() {
         credit("plain", "c0", 1),
         credit("slotted", "c49", 50),
         debit("plain", "too-much", 1_000_000),
-        capture("plain", "k", "h-captured", 15),
+        capture_part("plain", "k", "h-captured", 15),
         reslot("slotted", "m", 2),
         drain("journal", "all"),
     ] {
         assert!(store.decide(task.clone()).1, "{task:?}");
     }
+    let events = store.events(0, None, 1_000);
+    assert_eq!(events.len(), 71);
+    assert_eq!(events[70].entry.request, Some(request("last")));
     let by_another = store.refuse(reversal("slotted", "u2", "t"));
     assert!(matches!(by_another, Refusal::AlreadyReversed { .. }));
 }

@@ -10,7 +10,7 @@ use wallet_backend::command::{AccountView, Answer, HoldView, LedgerError, Task};
 use wallet_backend::store::embedded::disk::Disk;
 use wallet_backend::store::embedded::{Embedded, Options, verify_on};
 use wallet_backend::store::memory::Memory;
-use wallet_backend::store::{Cursor, Preference, Store};
+use wallet_backend::store::{Cursor, Event, Preference, Store};
 
 use super::disk::FaultDisk;
 use crate::support::{
@@ -40,7 +40,14 @@ pub(crate) fn small(disk: &FaultDisk) -> Options {
 
 /// Everything that can be seen of the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Picture(Vec<(AccountView, Vec<Entry>)>);
+pub(crate) struct Picture(Vec<(AccountView, Vec<Entry>)>, Vec<Event>);
+
+impl Picture {
+    /// The events of all accounts.
+    pub(crate) const fn events(&self) -> &Vec<Event> {
+        &self.1
+    }
+}
 
 const NAMES: [&str; 3] = ["plain", "slotted", "journal"];
 
@@ -49,7 +56,7 @@ pub(crate) fn picture(bench: &Bench<impl Store>) -> Picture {
         let view = bench.view(name)?;
         Some((view, bench.page(name, &Cursor::default(), 100_000).entries))
     });
-    Picture(seen.collect())
+    Picture(seen.collect(), bench.events(0, None, 1_000))
 }
 
 /// A sequence of batches, and what the model makes of it.
@@ -195,7 +202,7 @@ impl Workload {
 
     /// One account's statement after `n` tasks.
     pub(crate) fn statement(&self, n: usize, name: &str) -> &Vec<Entry> {
-        let Picture(accounts) = &self.pictures[n];
+        let Picture(accounts, _) = &self.pictures[n];
         let found = accounts.iter().find(|(view, _)| view.account.id.as_str() == name);
         &found.unwrap().1
     }

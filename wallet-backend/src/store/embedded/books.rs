@@ -57,6 +57,8 @@ pub(super) struct Books {
     expiring: BTreeSet<(Timestamp, AccountId)>,
     /// Pending rows of all accounts.
     pending: u64,
+    /// Entries of all accounts, ever: each has raised one slot's version by one.
+    entries: u64,
     /// The last account that was named untidy: the next search begins after it.
     untidy_after: Option<AccountId>,
     epoch: u64,
@@ -80,6 +82,7 @@ impl Books {
             untidy: BTreeSet::new(),
             expiring: BTreeSet::new(),
             pending: 0,
+            entries: 0,
             untidy_after: None,
             epoch: 1,
             dirty: Vec::new(),
@@ -90,6 +93,8 @@ impl Books {
                 books.untidy.insert(rows.account().id.clone());
             }
             books.pending = books.pending.saturating_add(rows_of(rows.pending().len()));
+            let versions = rows.slots().iter().map(|slot| slot.version);
+            books.entries = versions.fold(books.entries, u64::saturating_add);
             let id = rows.account().id.clone();
             let mut held = Held::new(rows, chains, 0);
             held.file_deadline(&mut books.expiring);
@@ -180,6 +185,7 @@ impl Books {
             .pending
             .saturating_add(rows_of(changes.pending_added.len()))
             .saturating_sub(rows_of(changes.pending_settled.len()));
+        self.entries = self.entries.saturating_add(rows_of(changes.entries.len()));
         self.file(changes, position);
         Ok(())
     }
@@ -187,6 +193,11 @@ impl Books {
     /// Pending rows of all accounts.
     pub(super) const fn pending(&self) -> u64 {
         self.pending
+    }
+
+    /// Entries of all accounts, ever.
+    pub(super) const fn entries(&self) -> u64 {
+        self.entries
     }
 
     fn file(&mut self, changes: &Changes, position: u64) {

@@ -16,6 +16,7 @@ use crate::store::embedded::books::Books;
 use crate::store::embedded::checkpoint::{Checkpoints, Loaded, load_newest};
 use crate::store::embedded::disk::Disk;
 use crate::store::embedded::error::{Damage, OpenError};
+use crate::store::embedded::events::Part;
 use crate::store::embedded::layout::Layout;
 use crate::store::embedded::page::{PAYLOAD, REWRITTEN};
 use crate::store::embedded::record::{Record, decode, encode};
@@ -46,6 +47,8 @@ pub(super) struct Opened {
     pub(super) books: Books,
     /// The fresh segment.
     pub(super) segment: Arc<Segment>,
+    /// The live log, the fresh segment included.
+    pub(super) parts: Vec<Part>,
     /// The end of the last batch in the log.
     pub(super) end: Mark,
     pub(super) checkpoints: Checkpoints,
@@ -111,11 +114,26 @@ pub(super) fn open(disk: &Arc<dyn Disk>, tail: Tail, new_store: u64) -> Result<O
     Ok(Opened {
         store,
         books: replay.books,
+        parts: live_parts(&layout, cut, &replay.segment.head),
         segment: replay.segment,
         end,
         checkpoints,
         tail: survey.bytes,
     })
+}
+
+/// What stays of the log before `cut`, and the segment that goes on from there.
+fn live_parts(layout: &Layout, cut: Mark, fresh: &SegmentHead) -> Vec<Part> {
+    let kept = layout.extents.iter();
+    let kept = kept.take_while(|extent| extent.head.number <= cut.place.segment);
+    let mut parts: Vec<Part> = kept
+        .map(|extent| {
+            let last = extent.head.number == cut.place.segment;
+            Part::of(&extent.head, if last { cut.place.page } else { extent.end })
+        })
+        .collect();
+    parts.push(Part::of(fresh, fresh.pages));
+    parts
 }
 
 /// A directory without a log is new, unless something was derived from a log that is gone.
@@ -209,6 +227,11 @@ impl Replay {
         let Place { segment, page } = batch.first;
         for (position, bytes) in batch.records()? {
             let record = decode(bytes).map_err(|error| Damage::record(segment, page, &error))?;
+            if record.number != self.books.entries() {
+                let (found, expected) = (record.number, self.books.entries());
+                let what = format!("a record counts {found} entries before it, and there are {expected}");
+                return Err(Damage::at(segment, page, what).into());
+            }
             let position = if batch.end.batch <= self.cut.batch {
                 position
             } else {
@@ -232,7 +255,7 @@ impl Replay {
     fn write_again(&mut self, record: &Record) -> Result<u64, OpenError> {
         self.scratch.bytes.clear();
         let links = self.books.links(&record.changes);
-        encode(&record.changes, &links, &mut self.scratch);
+        encode(record.number, &record.changes, &links, &mut self.scratch);
         let more = self.scratch.bytes.len().saturating_add(4);
         if !self.open.is_empty() && self.open.len().saturating_add(more) > REWRITE_BATCH {
             self.flush()?;

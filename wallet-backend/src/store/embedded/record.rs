@@ -2,7 +2,8 @@
 //!
 //! A record is self-contained. Account ids are written once and then by number; an entry of the record's own request
 //! and a leg that is one of its entries cost a byte. [`Changes`] is the meaning, the rest is how it is found again:
-//! each entry carries the position of the entry before it on its slot and one [`Links::skip`] further back.
+//! each entry carries the position of the entry before it on its slot and one [`Links::skip`] further back, and the
+//! record counts the entries before it in the whole log. That number is the same wherever the record is written again.
 //!
 //! The first byte is the version of this format. Reading never panics and never trusts a length.
 
@@ -34,10 +35,12 @@ const HAS_HOLDS: u8 = 4;
 pub(super) struct Record {
     pub(super) changes: Changes,
     pub(super) links: Vec<Links>,
+    /// Entries of all accounts in the log before this record: its first one is numbered one more.
+    pub(super) number: u64,
 }
 
-/// Appends a record to `out`. `links` has one for each entry.
-pub(super) fn encode(changes: &Changes, links: &[Links], out: &mut Writer) {
+/// Appends a record to `out`. `links` has one for each entry; `number` as [`Record::number`].
+pub(super) fn encode(number: u64, changes: &Changes, links: &[Links], out: &mut Writer) {
     let mut ids = Ids::default();
     out.byte(VERSION);
     let flag = |set: bool, flag: u8| if set { flag } else { 0 };
@@ -46,6 +49,7 @@ pub(super) fn encode(changes: &Changes, links: &[Links], out: &mut Writer) {
             | flag(changes.account.is_some(), HAS_ACCOUNT)
             | flag(!changes.holds.is_empty(), HAS_HOLDS),
     );
+    out.number(number);
     if let Some(account) = &changes.account {
         write_account(account, out);
     }
@@ -83,10 +87,12 @@ pub(super) fn encode(changes: &Changes, links: &[Links], out: &mut Writer) {
     }
 }
 
-/// Reads one record, which must be all of `bytes`.
-pub(super) fn decode(bytes: &[u8]) -> Result<Record, CodecError> {
-    let mut from = Reader::new(bytes);
-    let mut ids = Ids::default();
+/// The number of the record that `bytes` begin with, without reading the rest.
+pub(super) fn number_of(bytes: &[u8]) -> Result<u64, CodecError> {
+    read_head(&mut Reader::new(bytes)).map(|(_, number)| number)
+}
+
+fn read_head(from: &mut Reader<'_>) -> Result<(u8, u64), CodecError> {
     match from.byte("a record")? {
         VERSION => {}
         found => return Err(kind("a record", found)),
@@ -95,6 +101,14 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Record, CodecError> {
     if flags > HAS_REQUEST | HAS_ACCOUNT | HAS_HOLDS {
         return Err(kind("a record", flags));
     }
+    Ok((flags, from.number("a record's number")?))
+}
+
+/// Reads one record, which must be all of `bytes`.
+pub(super) fn decode(bytes: &[u8]) -> Result<Record, CodecError> {
+    let mut from = Reader::new(bytes);
+    let mut ids = Ids::default();
+    let (flags, number) = read_head(&mut from)?;
     let account = (flags & HAS_ACCOUNT != 0)
         .then(|| read_account(&mut from))
         .transpose()?;
@@ -103,7 +117,10 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Record, CodecError> {
     } else {
         None
     };
-    let mut record = Record::default();
+    let mut record = Record {
+        number,
+        ..Record::default()
+    };
     for _ in 0..from.length("entries")? {
         let request = own.as_ref().map(|(_, request)| request);
         record

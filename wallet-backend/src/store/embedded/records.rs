@@ -39,6 +39,11 @@ impl Records {
         self.disk.as_ref()
     }
 
+    /// The store that the files belong to.
+    pub(super) const fn store(&self) -> u64 {
+        self.store
+    }
+
     /// The record at `position`, which is durable.
     ///
     /// # Errors
@@ -87,7 +92,11 @@ impl Records {
         }
     }
 
-    fn file(&self, number: u64) -> Result<Arc<dyn DiskFile>, OpenError> {
+    /// A segment's file.
+    ///
+    /// # Errors
+    /// Damage where it is missing, or what the disk says.
+    pub(super) fn file(&self, number: u64) -> Result<Arc<dyn DiskFile>, OpenError> {
         // The cache is only a cache: whatever a panicking reader left in it is valid.
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, file)) = files.iter().find(|(known, _)| *known == number) {

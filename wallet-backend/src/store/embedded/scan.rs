@@ -12,6 +12,7 @@
     reason = "page numbers are below a segment's page count, batches are counted one by one"
 )]
 
+use crate::store::embedded::disk::DiskFile;
 use crate::store::embedded::error::{Damage, OpenError};
 use crate::store::embedded::layout::{Extent, Layout};
 use crate::store::embedded::page::{self, Found, LAST, PAGE, PAYLOAD, PageBuffer, PageHead, REWRITTEN};
@@ -149,7 +150,7 @@ impl<'a> Scan<'a> {
         let number = extent.head.number;
         let mut payload = Vec::new();
         for page in self.page..extent.end {
-            let found = page::inspect(extent.id(page), self.window.page(extent, page)?);
+            let found = page::inspect(extent.id(page), self.window.of(extent, page)?);
             let (head, checksum) = match found {
                 Found::Empty | Found::Torn => return Ok(None),
                 Found::Damaged { expected, found } => {
@@ -158,7 +159,7 @@ impl<'a> Scan<'a> {
                 Found::Good { head, checksum } => (head, checksum),
             };
             self.check_page(extent, page, head)?;
-            page::payload(self.window.page(extent, page)?, head.len, &mut payload);
+            page::payload(self.window.of(extent, page)?, head.len, &mut payload);
             if head.flags & LAST != 0 {
                 let first = Place {
                     segment: number,
@@ -232,7 +233,7 @@ impl<'a> Scan<'a> {
         }
         let earlier = self.torn;
         for page in self.page..extent.end {
-            match page::inspect(extent.id(page), self.window.page(extent, page)?) {
+            match page::inspect(extent.id(page), self.window.of(extent, page)?) {
                 Found::Empty => continue,
                 Found::Torn => {}
                 Found::Damaged { expected, found } => {
@@ -258,23 +259,29 @@ impl<'a> Scan<'a> {
 
 /// A piece of a segment, read at once.
 #[derive(Debug, Default)]
-struct Window {
+pub(super) struct Window {
     segment: u64,
     first: u32,
     bytes: Vec<u8>,
 }
 
 impl Window {
-    fn page(&mut self, extent: &Extent, page: u32) -> Result<&PageBuffer, OpenError> {
-        let number = extent.head.number;
+    /// A page of segment `number`, and with it those that follow before `end`.
+    pub(super) fn page(
+        &mut self,
+        number: u64,
+        file: &dyn DiskFile,
+        end: u32,
+        page: u32,
+    ) -> Result<&PageBuffer, OpenError> {
         let held = u32::try_from(self.bytes.len() / PAGE).unwrap_or(0);
         if self.segment != number || page < self.first || page >= self.first + held {
-            let pages = usize::try_from(WINDOW.min(extent.end - page)).unwrap_or(1);
+            let pages = usize::try_from(WINDOW.min(end.saturating_sub(page)).max(1)).unwrap_or(1);
             if self.bytes.len() != pages * PAGE {
                 self.bytes = vec![0; pages * PAGE];
             }
             (self.segment, self.first) = (number, page);
-            let read = extent.file.read_at(&mut self.bytes, segment::offset(page));
+            let read = file.read_at(&mut self.bytes, segment::offset(page));
             if let Err(error) = read {
                 self.bytes.clear();
                 let (name, at) = (segment::name(number), segment::offset(page));
@@ -286,5 +293,9 @@ impl Window {
             .get(start..)
             .and_then(|rest| rest.first_chunk())
             .ok_or_else(|| Damage::at(number, page, "the page is outside of its segment").into())
+    }
+
+    fn of<'a>(&'a mut self, extent: &Extent, page: u32) -> Result<&'a PageBuffer, OpenError> {
+        self.page(extent.head.number, extent.file.as_ref(), extent.end, page)
     }
 }

@@ -9,12 +9,30 @@ use crate::store::embedded::disk::Disk;
 use crate::store::embedded::records::Records;
 use crate::store::embedded::state::{Answers, State, unavailable};
 
+/// How far the log is durable.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reached {
+    batch: u64,
+    /// Entries of all accounts.
+    entries: u64,
+}
+
+impl Reached {
+    pub(super) fn of(state: &State) -> Self {
+        Self {
+            batch: state.durable.batch,
+            entries: state.durable_entries,
+        }
+    }
+}
+
 /// What readers wait for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Progress {
-    /// The newest durable batch.
-    durable: u64,
+struct Progress {
+    durable: Reached,
     stopped: bool,
+    /// No more batches will come but those that are there.
+    closing: bool,
 }
 
 /// What the store's threads and its callers share.
@@ -36,8 +54,9 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn new(disk: Arc<dyn Disk>, store: u64, state: State) -> Self {
         let progress = Progress {
-            durable: state.durable.batch,
+            durable: Reached::of(&state),
             stopped: false,
+            closing: false,
         };
         Self {
             records: Records::new(Arc::clone(&disk), store),
@@ -72,12 +91,19 @@ impl Shared {
         self.room.send_replace(());
     }
 
-    /// A batch is durable, or the store has stopped: gives the answers, in that order.
-    pub(super) fn announce(&self, durable: u64, stopped: bool, answers: Answers) {
-        self.progress.send_modify(|progress| {
-            progress.durable = progress.durable.max(durable);
-            progress.stopped |= stopped;
-        });
+    /// A batch is durable: gives the answers, in that order.
+    pub(super) fn announce(&self, durable: Reached, answers: Answers) {
+        self.progress.send_modify(|progress| progress.durable = durable);
+        self.give(answers);
+    }
+
+    /// No more jobs are taken: nobody shall wait for what they would bring.
+    pub(super) fn announce_closing(&self) {
+        self.progress.send_modify(|progress| progress.closing = true);
+        self.announce_room();
+    }
+
+    fn give(&self, answers: Answers) {
         self.announce_room();
         for (job, answer) in answers {
             job.answer(answer);
@@ -86,14 +112,15 @@ impl Shared {
 
     /// Stops for good.
     pub(super) fn stop(&self, reason: &str) {
-        let (durable, answers) = {
+        let answers = {
             let mut state = self.lock();
             if state.stopped.is_none() {
                 tracing::error!(reason, "the store has stopped");
             }
-            (state.durable.batch, state.stop(reason))
+            state.stop(reason)
         };
-        self.announce(durable, true, answers);
+        self.progress.send_modify(|progress| progress.stopped = true);
+        self.give(answers);
         self.work.notify_all();
         self.space.notify_all();
         self.save.notify_all();
@@ -106,12 +133,27 @@ impl Shared {
     pub(super) async fn durable(&self, batch: u64) -> Result<(), LedgerError> {
         let mut progress = self.progress.subscribe();
         let reached = progress
-            .wait_for(|progress| progress.durable >= batch || progress.stopped)
+            .wait_for(|progress| progress.durable.batch >= batch || progress.stopped)
             .await
-            .map(|progress| progress.durable >= batch);
+            .map(|progress| progress.durable.batch >= batch);
         match reached {
             Ok(true) => Ok(()),
             Ok(false) | Err(_) => Err(unavailable("the store stopped before it was durable")),
+        }
+    }
+
+    /// Waits until an entry with a number above `number` is durable.
+    ///
+    /// # Errors
+    /// `Unavailable` once the store stops or closes.
+    pub(super) async fn entry_after(&self, number: u64) -> Result<(), LedgerError> {
+        let mut progress = self.progress.subscribe();
+        let changed =
+            |progress: &Progress| progress.durable.entries > number || progress.stopped || progress.closing;
+        let reached = progress.wait_for(changed).await;
+        match reached.map(|progress| progress.durable.entries > number) {
+            Ok(true) => Ok(()),
+            Ok(false) | Err(_) => Err(unavailable("the store ended before there was more")),
         }
     }
 }

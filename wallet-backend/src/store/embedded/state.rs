@@ -14,6 +14,7 @@ use crate::command::{Answer, LedgerError, Task};
 use crate::ledger::decide::{Context, Decision, decide};
 use crate::store::Job;
 use crate::store::embedded::books::Books;
+use crate::store::embedded::events::{Durable, Part};
 use crate::store::embedded::page::PAYLOAD;
 use crate::store::embedded::record::{self, Record, encode};
 use crate::store::embedded::records::Records;
@@ -55,6 +56,8 @@ pub(super) struct Sealed {
     pub(super) first: u32,
     pub(super) batch: u64,
     pub(super) payload: Arc<Vec<u8>>,
+    /// Entries of all accounts up to its end.
+    entries: u64,
 }
 
 #[derive(Debug)]
@@ -105,6 +108,10 @@ pub(super) struct State {
     pub(super) next: Next,
     /// The newest batch that is durable, and its end.
     pub(super) durable: Mark,
+    /// Entries of all accounts up to there.
+    pub(super) durable_entries: u64,
+    /// The live log, as far as a segment of it is in use.
+    pub(super) parts: Arc<Vec<Part>>,
     pub(super) cut: Option<Cut>,
     /// Log bytes since the last cut.
     pub(super) since_cut: u64,
@@ -121,13 +128,15 @@ pub(super) struct State {
 impl State {
     pub(super) fn new(
         books: Books,
-        segment: Arc<Segment>,
+        (segment, parts): (Arc<Segment>, Vec<Part>),
         end: Mark,
         since_cut: u64,
         next_full: bool,
     ) -> Self {
         let first = end.place.page.max(segment.head.first_page());
         Self {
+            durable_entries: books.entries(),
+            parts: Arc::new(parts),
             books,
             open: OpenBatch {
                 first: if end.place.segment == segment.head.number {
@@ -161,6 +170,15 @@ impl State {
             in_flight.sealed.batch
         } else {
             self.durable.batch
+        }
+    }
+
+    /// The log as far as it is durable.
+    pub(super) fn durable_log(&self) -> Durable {
+        Durable {
+            parts: Arc::clone(&self.parts),
+            end: self.durable.place,
+            entries: self.durable_entries,
         }
     }
 
@@ -229,7 +247,7 @@ impl State {
         }
         let links = self.books.links(&changes);
         self.scratch.bytes.clear();
-        encode(&changes, &links, &mut self.scratch);
+        encode(self.books.entries(), &changes, &links, &mut self.scratch);
         let position = match self.place(self.scratch.bytes.len() + 4) {
             Ok(Some(position)) => position,
             Ok(None) => return (Taken::Wait, false),
@@ -254,6 +272,7 @@ impl State {
                 Next::Ready(segment) => {
                     self.open.segment = Arc::clone(segment);
                     self.open.first = segment.head.first_page();
+                    Arc::make_mut(&mut self.parts).push(Part::of(&segment.head, segment.head.pages));
                     self.next = Next::Idle;
                 }
                 Next::Idle => {
@@ -330,6 +349,7 @@ impl State {
             first: self.open.first,
             batch: self.open.batch,
             payload: Arc::new(std::mem::take(&mut self.open.payload)),
+            entries: self.books.entries(),
         };
         self.in_flight = Some(InFlight {
             sealed: sealed.clone(),
@@ -362,11 +382,12 @@ impl State {
         {
             cut.mark = Some(end);
         }
-        let jobs = self.in_flight.take().map(|flight| flight.jobs);
-        jobs.into_iter()
-            .flatten()
-            .map(|waiting| (waiting.job, waiting.answer))
-            .collect()
+        let Some(flight) = self.in_flight.take() else {
+            return Answers::new();
+        };
+        self.durable_entries = flight.sealed.entries;
+        let jobs = flight.jobs.into_iter();
+        jobs.map(|waiting| (waiting.job, waiting.answer)).collect()
     }
 
     /// Stops for good and says what is true of everything that waits: what may be on disk is unknown, what was never

@@ -8,6 +8,16 @@ use crate::store::embedded::record::Record;
 use crate::store::embedded::records::Records;
 use crate::store::embedded::scan::split_position;
 
+/// An entry and where it stands in the log.
+#[derive(Debug)]
+pub(super) struct Located {
+    pub(super) entry: Entry,
+    /// Of all entries of the log: the first is 1.
+    pub(super) number: u64,
+    /// Of its record.
+    pub(super) position: u64,
+}
+
 /// One slot's entries after a version, lazily. Links lead backwards, so a piece is found at its end and walked down.
 #[derive(Debug)]
 pub(super) struct SlotEntries<'a> {
@@ -20,7 +30,7 @@ pub(super) struct SlotEntries<'a> {
     /// Entries at a time.
     step: u64,
     /// Read and not handed out, the next one last.
-    piece: Vec<Entry>,
+    piece: Vec<Located>,
     /// The record read last: neighbours on a slot are often in one record.
     last: Option<(u64, Record)>,
 }
@@ -45,6 +55,50 @@ impl<'a> SlotEntries<'a> {
         }
     }
 
+    /// Those in the record at `position` and after it.
+    pub(super) fn since(
+        records: &'a Records,
+        account: &'a AccountId,
+        slot: (SlotIndex, Chain),
+        position: u64,
+        step: u64,
+    ) -> Result<Self, OpenError> {
+        let mut entries = Self::after(records, account, slot, 0, step);
+        entries.seen = entries.last_before(position)?;
+        Ok(entries)
+    }
+
+    /// The last version whose record lies before `wanted`. A link says where the record is without reading it.
+    fn last_before(&mut self, wanted: u64) -> Result<u64, OpenError> {
+        let known = self.chain.positions().iter().find(|(_, at)| *at >= wanted);
+        let Some((mut version, mut position)) = known.copied() else {
+            return Ok(self.chain.newest().map_or(0, |(version, _)| version));
+        };
+        while version > 1 {
+            let (_, links) = self.entry(version, position)?;
+            let (skip, before) = (follow(links.skip, position), follow(links.before, position));
+            if skip_of(version) > 0 && skip >= wanted {
+                (version, position) = (skip_of(version), skip);
+            } else if before >= wanted {
+                (version, position) = (version.saturating_sub(1), before);
+            } else {
+                break;
+            }
+        }
+        Ok(version.saturating_sub(1))
+    }
+
+    /// The next one, and where it stands.
+    pub(super) fn next_located(&mut self) -> Result<Option<Located>, OpenError> {
+        if self.piece.is_empty()
+            && let Err(error) = self.fetch()
+        {
+            self.piece.clear();
+            return Err(error);
+        }
+        Ok(self.piece.pop())
+    }
+
     fn fetch(&mut self) -> Result<(), OpenError> {
         let newest = self.chain.newest().map_or(0, |(version, _)| version);
         let first = self.seen.saturating_add(1);
@@ -54,8 +108,8 @@ impl<'a> SlotEntries<'a> {
         }
         let (mut version, mut position) = self.find(end)?;
         loop {
-            let (entry, links) = self.entry(version, position)?;
-            self.piece.push(entry);
+            let (located, links) = self.entry(version, position)?;
+            self.piece.push(located);
             if version <= first {
                 break;
             }
@@ -87,18 +141,27 @@ impl<'a> SlotEntries<'a> {
         Ok((version, position))
     }
 
-    fn entry(&mut self, version: u64, position: u64) -> Result<(Entry, Links), OpenError> {
+    fn entry(&mut self, version: u64, position: u64) -> Result<(Located, Links), OpenError> {
         if self.last.as_ref().is_none_or(|(at, _)| *at != position) {
             self.last = Some((position, self.records.read(position)?));
         }
         let found = self.last.as_ref().and_then(|(_, record)| {
             let entries = record.changes.entries.iter().zip(&record.links);
-            entries
-                .filter(|(entry, _)| entry.slot == self.slot && entry.version == version)
-                .find(|(entry, _)| entry.account == *self.account)
+            let mut numbered = (record.number.saturating_add(1)..).zip(entries);
+            numbered.find(|(_, (entry, _))| {
+                entry.slot == self.slot && entry.version == version && entry.account == *self.account
+            })
         });
         match found {
-            Some((entry, links)) => Ok((entry.clone(), *links)),
+            Some((number, (entry, links))) => {
+                let entry = entry.clone();
+                let located = Located {
+                    entry,
+                    number,
+                    position,
+                };
+                Ok((located, *links))
+            }
             None => {
                 let (segment, page, _) = split_position(position);
                 let (account, slot) = (self.account, self.slot.get());
@@ -118,12 +181,8 @@ impl Iterator for SlotEntries<'_> {
     type Item = Result<Entry, OpenError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.piece.is_empty()
-            && let Err(error) = self.fetch()
-        {
-            self.piece.clear();
-            return Some(Err(error));
-        }
-        self.piece.pop().map(Ok)
+        self.next_located()
+            .map(|found| found.map(|found| found.entry))
+            .transpose()
     }
 }

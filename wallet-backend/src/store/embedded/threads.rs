@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::store::embedded::checkpoint::{Checkpoints, Written};
 use crate::store::embedded::segment::{MAX_PAGES, Segment, SegmentHead};
-use crate::store::embedded::shared::Shared;
+use crate::store::embedded::shared::{Reached, Shared};
 use crate::store::embedded::state::{Cut, Next, Sealed};
 use crate::store::embedded::write::write_batch;
 
@@ -79,9 +79,12 @@ fn write_batches(shared: &Shared, pace: Pace) {
             .and_then(|end| sealed.segment.file.sync().map(|()| end));
         match written {
             Ok(end) => {
-                let answers = shared.lock().committed(end);
+                let (answers, durable) = {
+                    let mut state = shared.lock();
+                    (state.committed(end), Reached::of(&state))
+                };
                 shared.save.notify_all();
-                shared.announce(end.batch, false, answers);
+                shared.announce(durable, answers);
             }
             // The batch may be on disk, in part or whole, now or later. Only reading the log again can tell.
             Err(error) => shared.stop(&format!("writing the log failed: {error}")),

@@ -186,7 +186,17 @@ impl<'a> Check<'a> {
 
     /// What can be said of a record before it is applied.
     fn record(&mut self, position: u64, record: &Record) -> Result<(), OpenError> {
-        let Record { changes, links } = record;
+        let Record {
+            changes,
+            links,
+            number,
+        } = record;
+        if *number != self.books.entries() {
+            let mut finding = Finding::text("the record counts other entries before it than there are");
+            finding.expected = i64::try_from(self.books.entries()).ok();
+            finding.found = i64::try_from(*number).ok();
+            self.found(finding.at(position));
+        }
         self.report.records = self.report.records.saturating_add(1);
         let entries = u64::try_from(changes.entries.len()).unwrap_or(u64::MAX);
         self.report.entries = self.report.entries.saturating_add(entries);

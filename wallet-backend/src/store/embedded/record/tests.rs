@@ -178,6 +178,7 @@ fn one_of_everything() -> Record {
         ..Leg::from(&entries[1])
     };
     Record {
+        number: 1 << 40,
         links: (0..8)
             .map(|n| Links {
                 before: n << 32,
@@ -260,6 +261,7 @@ fn refusals() -> [Refusal; 11] {
 
 fn refused(refusal: Refusal) -> Record {
     Record {
+        number: 0,
         links: Vec::new(),
         changes: Changes {
             request: Some(RequestRecord {
@@ -275,7 +277,7 @@ fn refused(refusal: Refusal) -> Record {
 
 fn encoded(record: &Record) -> Vec<u8> {
     let mut out = Writer::default();
-    encode(&record.changes, &record.links, &mut out);
+    encode(record.number, &record.changes, &record.links, &mut out);
     out.bytes
 }
 
@@ -324,6 +326,7 @@ fn an_ordinary_credit_takes_under_120_bytes() {
         ..entry("merchant-1", EntryKind::Credit, 1250)
     };
     let record = Record {
+        number: 1 << 30,
         links: vec![Links {
             before: 5 << 32,
             skip: 5 << 32,
@@ -393,7 +396,8 @@ fn the_largest_record_that_is_ever_decided_fits_the_smallest_segment() {
             skip: u64::MAX >> 8,
         };
         let mut out = Writer::default();
-        encode(&changes, &vec![links; changes.entries.len()], &mut out);
+        let links = vec![links; changes.entries.len()];
+        encode(u64::MAX >> 8, &changes, &links, &mut out);
         let pages = (out.bytes.len() + 4).div_ceil(PAYLOAD);
         // The first of the 16 is the segment's head.
         assert!(pages < 16, "{} bytes, {pages} pages", out.bytes.len());

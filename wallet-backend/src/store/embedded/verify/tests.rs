@@ -13,6 +13,7 @@ use crate::store::embedded::scan::position;
 use crate::store::embedded::segment::{FOLDER, Place, Segment, SegmentHead};
 use crate::store::embedded::wire::Writer;
 use crate::store::embedded::write::{append_record, write_batch};
+use crate::store::embedded::{Embedded, Options};
 
 /// A log that is written by hand, one record to a batch.
 struct Forged {
@@ -72,9 +73,13 @@ impl Forged {
     }
 
     fn write(&mut self, changes: &Changes, links: Option<Vec<Links>>) {
+        self.write_numbered(self.books.entries(), changes, links);
+    }
+
+    fn write_numbered(&mut self, number: u64, changes: &Changes, links: Option<Vec<Links>>) {
         let links = links.unwrap_or_else(|| self.books.links(changes));
         let mut out = Writer::default();
-        encode(changes, &links, &mut out);
+        encode(number, changes, &links, &mut out);
         let mut payload = Vec::new();
         append_record(&out.bytes, &mut payload);
         let first = Place {
@@ -248,6 +253,29 @@ fn a_link_that_leads_elsewhere_is_found() {
     }
     forged.write(&changes, Some(vec![Links { before: 77, skip: 0 }]));
     one_finding(&forged, "an entry's links lead elsewhere");
+}
+
+#[test]
+fn a_record_that_counts_other_entries_before_it_is_found_and_not_opened() {
+    let mut forged = Forged::new();
+    let mut changes = forged.decided(&credit("second", 7));
+    changes.request = None;
+    changes.entries.clear();
+    changes.account = forged
+        .books
+        .get(&AccountId::new("a").unwrap())
+        .map(|held| held.rows.account().clone());
+    forged.write_numbered(3, &changes, None);
+    one_finding(
+        &forged,
+        "the record counts other entries before it than there are",
+    );
+    let opened = Embedded::open(Options::on(Arc::clone(&forged.disk)));
+    let refused = opened.unwrap_err().to_string();
+    assert!(
+        refused.contains("counts 3 entries before it, and there are 2"),
+        "{refused}"
+    );
 }
 
 #[test]
