@@ -2,6 +2,7 @@
 
 mod amendments;
 mod auth;
+mod described;
 mod holds;
 mod lists;
 mod money;

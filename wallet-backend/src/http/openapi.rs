@@ -22,11 +22,16 @@ pub(super) fn document(routes: &[Route]) -> Bytes {
     let exponents: Map<String, Value> = Currency::all()
         .map(|(code, exponent)| (code.to_owned(), exponent.into()))
         .collect();
+    let codes: Value = exponents.keys().cloned().collect();
     document.insert("x-currency-exponents".to_owned(), exponents.into());
     if let Some(info) = document.get_mut("info").and_then(Value::as_object_mut) {
         info.insert("version".to_owned(), env!("CARGO_PKG_VERSION").into());
     }
     let mut document = Value::Object(document);
+    let currency = document.pointer_mut("/components/schemas/Currency");
+    if let Some(currency) = currency.and_then(Value::as_object_mut) {
+        currency.insert("enum".to_owned(), codes);
+    }
     for route in routes.iter().filter(|route| !route.needs.is_empty()) {
         let paths = document.get_mut("paths");
         let path = paths.and_then(|paths| paths.get_mut(route.path));
@@ -120,6 +125,9 @@ mod tests {
         assert_eq!(exponents["EUR"], 2);
         assert_eq!(exponents["JPY"], 0);
         assert_eq!(exponents.as_object().unwrap().len(), Currency::all().count());
+        let codes = parsed()["components"]["schemas"]["Currency"]["enum"].clone();
+        let codes: BTreeSet<String> = serde_json::from_value(codes).unwrap();
+        assert_eq!(codes, exponents.as_object().unwrap().keys().cloned().collect());
     }
 
     #[test]
