@@ -22,8 +22,8 @@ use tokio::time::Instant;
 use self::in_flight::{Claim, InFlight};
 use self::lanes::{Lanes, Queued};
 use crate::account::{AccountId, Hold, RequestId};
-use crate::command::{AccountView, Answer, HoldView, LedgerError, RequestView, Task};
-use crate::store::{Cursor, EntryPage, Job, Store};
+use crate::command::{AccountView, Answer, HoldView, LedgerError, PastView, RequestView, Task};
+use crate::store::{Cursor, EntryPage, Job, Moment, Store};
 
 mod events;
 mod in_flight;
@@ -242,6 +242,15 @@ impl<S: Store> Queue<S> {
     /// `AccountNotFound`; `Unavailable` where the store does not answer.
     pub async fn account(&self, id: &AccountId) -> Result<AccountView, LedgerError> {
         let view = self.read(self.0.store.account(id)).await?;
+        view.ok_or_else(|| not_found(id))
+    }
+
+    /// What the account had at a moment of its past.
+    ///
+    /// # Errors
+    /// As [`Queue::account`]; `Invalid` for a cursor that is ahead of the account and a time that is not over.
+    pub async fn past(&self, id: &AccountId, moment: &Moment) -> Result<PastView, LedgerError> {
+        let view = self.read(self.0.store.past(id, moment)).await?;
         view.ok_or_else(|| not_found(id))
     }
 

@@ -12,7 +12,7 @@ mod view;
 
 pub use operation::{Amendment, DebitAmount, Operation, Remainder};
 pub use outcome::{Leg, Outcome, Posting, Receipt, ReceiptKind, Refusal};
-pub use view::{AccountView, HoldView, RequestView};
+pub use view::{AccountView, HoldView, PastView, RequestView};
 
 /// The longest memo, in bytes.
 pub const MAX_MEMO_BYTES: usize = 256;

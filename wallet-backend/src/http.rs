@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `POST /v1/accounts` | open: 201, the same again 200, another 409 `account_exists` |
 //! | `GET /v1/accounts` | the accounts by id, a page at a time: `?after=&limit=` |
-//! | `GET /v1/accounts/{account_id}` | the account and its money at one cut |
+//! | `GET /v1/accounts/{account_id}` | the account and its money at one cut; `?at=` or `?cursor=`: its money then |
 //! | `POST /v1/accounts/{account_id}/credits` | add money |
 //! | `POST /v1/accounts/{account_id}/debits` | take money, never below the floor |
 //! | `GET /v1/accounts/{account_id}/entries` | one page of the statement, `?after=&limit=`; all of it as NDJSON or CSV |
@@ -38,6 +38,7 @@ mod cursor;
 pub mod error;
 mod extract;
 mod metrics;
+mod moment;
 mod openapi;
 mod routes;
 pub mod serve;

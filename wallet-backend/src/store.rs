@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::oneshot;
 
-use crate::account::{AccountId, Entry, RequestId, SlotIndex};
-use crate::command::{AccountView, Answer, HoldView, LedgerError, RequestView, Task};
+use crate::account::{AccountId, Entry, RequestId, SlotIndex, Timestamp};
+use crate::command::{AccountView, Answer, HoldView, LedgerError, PastView, RequestView, Task};
 
 pub mod any;
 pub mod embedded;
@@ -160,6 +160,33 @@ pub struct EventPage {
     pub next: EventCursor,
 }
 
+/// A moment of an account's past.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// Once these entries were there, and those that were pending at the time of the newest of them.
+    Cursor(Cursor),
+    /// Once all was there that happened at this time, which must be over.
+    Time(Timestamp),
+}
+
+impl Moment {
+    /// The answer to a cursor that is ahead of its account.
+    pub(crate) fn ahead() -> LedgerError {
+        LedgerError::Invalid {
+            field: "cursor",
+            reason: "names entries that the account has not".to_owned(),
+        }
+    }
+
+    /// The answer to a time at which more may happen.
+    pub(crate) fn not_over() -> LedgerError {
+        LedgerError::Invalid {
+            field: "at",
+            reason: "must be in the past".to_owned(),
+        }
+    }
+}
+
 /// A ledger's storage. Every answer, be it a receipt, a refusal, a replay or a read, waits until all that its
 /// decision saw is durable.
 pub trait Store: Send + Sync + 'static {
@@ -172,6 +199,14 @@ pub trait Store: Send + Sync + 'static {
         &self,
         id: &AccountId,
     ) -> impl Future<Output = Result<Option<AccountView>, LedgerError>> + Send;
+
+    /// What the account had at a moment of its past; `None` for an unknown account. `Invalid` for a cursor that is
+    /// ahead of it, and for a time that is not over.
+    fn past(
+        &self,
+        id: &AccountId,
+        moment: &Moment,
+    ) -> impl Future<Output = Result<Option<PastView>, LedgerError>> + Send;
 
     /// At most `limit` accounts after `after`, ascending by id as bytes, each at one cut of its own.
     fn accounts(

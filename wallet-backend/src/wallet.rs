@@ -6,15 +6,15 @@ use std::sync::Arc;
 use crate::account::{Account, AccountId, Hold, HoldTerm, RequestId};
 use crate::combiner::{Combiner, Limits, Observed, Queue};
 use crate::command::{
-    AccountView, Amendment, Answer, Command, DebitAmount, LedgerError, Operation, Outcome, Remainder,
-    RequestView, Task,
+    AccountView, Amendment, Answer, Command, DebitAmount, LedgerError, Operation, Outcome, PastView,
+    Remainder, RequestView, Task,
 };
 use crate::jobs::tidy;
 use crate::money::Amount;
 use crate::store::any::AnyStore;
 use crate::store::embedded::{Embedded, OpenError, Options};
 use crate::store::memory::Memory;
-use crate::store::{Cursor, EntryPage};
+use crate::store::{Cursor, EntryPage, Moment};
 
 mod events;
 mod statement;
@@ -256,6 +256,16 @@ impl Wallet {
     /// `AccountNotFound`, `Unavailable`.
     pub async fn account(&self, id: &AccountId) -> Result<AccountView, LedgerError> {
         self.queue.account(id).await
+    }
+
+    /// What the account had at a moment of its past: what [`Wallet::account`] would have said then, and will be said of
+    /// that moment for ever. In time about logarithmic in the length of its history.
+    ///
+    /// # Errors
+    /// `AccountNotFound`, `Unavailable`; `Invalid` for a cursor that is ahead of the account, and for a time that is
+    /// not over.
+    pub async fn past(&self, id: &AccountId, moment: &Moment) -> Result<PastView, LedgerError> {
+        self.queue.past(id, moment).await
     }
 
     /// At most `limit` (1 to [`MAX_PAGE`]) accounts after `after`, ascending by id as bytes. Each is at one cut of its

@@ -12,9 +12,11 @@ use std::task::{Context, Poll, Waker};
 use tokio::sync::Semaphore;
 use wallet_backend::account::{AccountId, RequestId};
 use wallet_backend::combiner::{Combiner, Limits, Observed, Queue};
-use wallet_backend::command::{AccountView, Answer, HoldView, LedgerError, Outcome, RequestView, Task};
+use wallet_backend::command::{
+    AccountView, Answer, HoldView, LedgerError, Outcome, PastView, RequestView, Task,
+};
 use wallet_backend::store::memory::Memory;
-use wallet_backend::store::{Cursor, EntryPage, EventCursor, EventPage, Job, Store};
+use wallet_backend::store::{Cursor, EntryPage, EventCursor, EventPage, Job, Moment, Store};
 
 use crate::support::{abandon, credit, debit, id, ordinary, request, tidy};
 
@@ -44,6 +46,10 @@ impl Store for Gated {
 
     async fn account(&self, id: &AccountId) -> Result<Option<AccountView>, LedgerError> {
         self.model.account(id).await
+    }
+
+    async fn past(&self, id: &AccountId, moment: &Moment) -> Result<Option<PastView>, LedgerError> {
+        self.model.past(id, moment).await
     }
 
     async fn accounts(

@@ -11,6 +11,7 @@ use crate::faults::{FaultDisk, small};
 use crate::support::{Bench, Time};
 
 mod cases;
+pub(crate) mod pasts;
 mod replies;
 
 /// Makes a new, empty store, whose credits prefer the same slot every time, at a time that a test sets.
@@ -117,6 +118,12 @@ macro_rules! conformance {
             what_is_no_entry_is_no_event
             a_position_ahead_of_the_ledger_is_refused_and_one_at_its_end_waits
             events_of_an_account_that_is_not_there_are_none
+            a_past_balance_is_what_was_read_then
+            before_its_first_entry_an_account_had_nothing
+            at_a_cursor_an_account_has_what_the_statement_up_to_it_adds_up_to
+            a_clock_that_is_set_back_changes_nothing_that_was_told
+            a_long_past_is_told_of_every_moment
+            a_moment_that_is_not_over_and_a_cursor_that_is_ahead_are_invalid
             a_batch_sees_its_own_effects_in_order
             a_memo_too_long_is_invalid
             a_debit_of_all_there_is_leaves_the_floor_and_repeats_its_first_amount

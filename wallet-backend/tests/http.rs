@@ -6,6 +6,7 @@ mod described;
 mod holds;
 mod lists;
 mod money;
+mod pasts;
 mod reversals;
 mod served;
 mod statement;

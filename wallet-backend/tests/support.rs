@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use tokio::runtime::Runtime;
 use wallet_backend::account::{
     Account, AccountId, CreditMode, DebitMode, Entry, Hold, HoldTerm, Link, RequestId, Slot, SlotCount,
-    Status,
+    Status, Timestamp,
 };
 use wallet_backend::clock::Clock;
 use wallet_backend::command::{
     AccountView, Amendment, Answer, Command, DebitAmount, HoldView, LedgerError, Leg, Operation, Outcome,
-    Posting, Receipt, Refusal, Remainder, RequestView, Task,
+    PastView, Posting, Receipt, Refusal, Remainder, RequestView, Task,
 };
 use wallet_backend::money::{Amount, Currency};
-use wallet_backend::store::{Cursor, EntryPage, Event, EventCursor, Job, Store};
+use wallet_backend::store::{Cursor, EntryPage, Event, EventCursor, Job, Moment, Store};
 
 use crate::history;
 
@@ -187,6 +187,10 @@ impl Time {
         Clock::Set(Arc::clone(&self.0))
     }
 
+    pub(crate) fn now(&self) -> Timestamp {
+        Timestamp(self.0.load(Ordering::Relaxed))
+    }
+
     pub(crate) fn pass(&self, micros: i64) {
         self.0.fetch_add(micros, Ordering::Relaxed);
     }
@@ -293,6 +297,12 @@ impl<S: Store> Bench<S> {
 
     pub(crate) fn view(&self, name: &str) -> Option<AccountView> {
         self.runtime.block_on(self.store.account(&id(name))).unwrap()
+    }
+
+    /// What an account had.
+    pub(crate) fn past(&self, name: &str, moment: &Moment) -> Result<PastView, LedgerError> {
+        let past = self.block_on(self.store.past(&id(name), moment))?;
+        Ok(past.unwrap())
     }
 
     pub(crate) fn close(&self) {

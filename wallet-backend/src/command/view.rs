@@ -1,7 +1,8 @@
 //! What is read: accounts, requests and holds, each at one cut.
 
-use crate::account::{Account, Hold, Slot};
+use crate::account::{Account, AccountId, Hold, Slot, Timestamp};
 use crate::command::Outcome;
+use crate::money::Currency;
 
 /// An account with its money, at one cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +33,30 @@ impl AccountView {
             .saturating_sub(self.held)
             .saturating_sub(self.account.floor)
             .max(0)
+    }
+}
+
+/// What an account had at a moment of its past. Whatever is read of a moment once is read of it for ever.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PastView {
+    pub account: AccountId,
+    pub currency: Currency,
+    /// The moment; of a cursor the time of the newest entry before it, `None` before the first one.
+    pub at: Option<Timestamp>,
+    /// Those that had an entry by then, as their last one left them; ascending.
+    pub slots: Vec<Slot>,
+    /// As in [`AccountView`].
+    pub held: i64,
+    /// As in [`AccountView`].
+    pub pending: i64,
+}
+
+impl PastView {
+    /// Slots + held + pending, in minor units.
+    #[must_use]
+    pub fn balance(&self) -> i64 {
+        let slots = self.slots.iter().map(|slot| slot.balance);
+        slots.fold(self.held.saturating_add(self.pending), i64::saturating_add)
     }
 }
 

@@ -159,7 +159,8 @@ fn page_limit(text: &str) -> Result<usize, Problem> {
     }
 }
 
-fn parameters(parts: &Parts) -> Result<Vec<(String, String)>, Problem> {
+/// The query, decoded, in its order.
+pub(super) fn parameters(parts: &Parts) -> Result<Vec<(String, String)>, Problem> {
     Query::try_from_uri(&parts.uri)
         .map(|Query(pairs)| pairs)
         .map_err(|error| Problem::new(Code::InvalidRequest, error.body_text()))

@@ -19,7 +19,8 @@ use super::extract::{
     RequestPath,
 };
 use super::metrics::{self, Metrics, OperationResult, OperationType};
-use super::view::{AccountJson, AccountsJson, HoldJson, PageJson, ReceiptJson, RequestJson};
+use super::moment::MomentQuery;
+use super::view::{AccountJson, AccountsJson, HoldJson, PageJson, PastJson, ReceiptJson, RequestJson};
 use super::{cursor, statement, wire};
 use crate::Wallet;
 use crate::command::{Command, LedgerError, Outcome, RequestView};
@@ -153,9 +154,13 @@ async fn accounts(State(service): Shared, query: PageQuery) -> Answered {
     Ok(json(StatusCode::OK, &body))
 }
 
-async fn account(State(service): Shared, _: NoQuery, AccountPath(id): AccountPath) -> Answered {
-    let view = service.wallet.account(&id).await?;
-    Ok(json(StatusCode::OK, &AccountJson::from(&view)))
+async fn account(State(service): Shared, query: MomentQuery, AccountPath(id): AccountPath) -> Answered {
+    let Some(moment) = query.of(&id)? else {
+        let view = service.wallet.account(&id).await?;
+        return Ok(json(StatusCode::OK, &AccountJson::from(&view)));
+    };
+    let past = service.wallet.past(&id, &moment).await?;
+    Ok(json(StatusCode::OK, &PastJson::from(&past)))
 }
 
 async fn amend(

@@ -12,8 +12,8 @@ use super::error::Problem;
 use crate::account::{
     AccountId, CreditMode, DebitMode, Entry, Hold, Link, RequestId, Slot, SlotIndex, Status, Timestamp,
 };
-use crate::command::{AccountView, Leg, Outcome, Posting, Receipt, RequestView};
-use crate::store::EntryPage;
+use crate::command::{AccountView, Leg, Outcome, PastView, Posting, Receipt, RequestView};
+use crate::store::{Cursor, EntryPage};
 
 /// `receipt`: what a posted operation answers.
 #[derive(Serialize)]
@@ -50,6 +50,21 @@ pub(super) struct AccountJson<'a> {
     debit: &'static str,
     balance: i64,
     available: i64,
+    held: i64,
+    pending: i64,
+    slots: Vec<SlotJson>,
+}
+
+/// What an account had at a moment of its past.
+#[derive(Serialize)]
+pub(super) struct PastJson<'a> {
+    account_id: Shown<&'a AccountId>,
+    currency: &'a str,
+    /// `null` before the first entry.
+    at: Option<Shown<Micros>>,
+    /// Its place in the statement.
+    cursor: String,
+    balance: i64,
     held: i64,
     pending: i64,
     slots: Vec<SlotJson>,
@@ -192,6 +207,22 @@ impl<'a> From<&'a AccountView> for AccountJson<'a> {
             held: view.held,
             pending: view.pending,
             slots: view.slots.iter().map(SlotJson::from).collect(),
+        }
+    }
+}
+
+impl<'a> From<&'a PastView> for PastJson<'a> {
+    fn from(past: &'a PastView) -> Self {
+        let seen = past.slots.iter().map(|slot| (slot.index, slot.version));
+        Self {
+            account_id: Shown(&past.account),
+            currency: past.currency.as_str(),
+            at: past.at.map(|at| Shown(Micros(at))),
+            cursor: cursor::encode(&past.account, &Cursor(seen.collect())),
+            balance: past.balance(),
+            held: past.held,
+            pending: past.pending,
+            slots: past.slots.iter().map(SlotJson::from).collect(),
         }
     }
 }

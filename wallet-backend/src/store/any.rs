@@ -1,10 +1,10 @@
 //! Every store there is, as one type: the wallet is not generic, and its users need not be.
 
 use crate::account::{AccountId, RequestId};
-use crate::command::{AccountView, HoldView, LedgerError, RequestView};
+use crate::command::{AccountView, HoldView, LedgerError, PastView, RequestView};
 use crate::store::embedded::Embedded;
 use crate::store::memory::Memory;
-use crate::store::{Cursor, EntryPage, EventCursor, EventPage, Job, Store};
+use crate::store::{Cursor, EntryPage, EventCursor, EventPage, Job, Moment, Store};
 
 /// One of the stores.
 #[derive(Debug)]
@@ -25,6 +25,13 @@ impl Store for AnyStore {
         match self {
             Self::Memory(store) => store.account(id).await,
             Self::Embedded(store) => store.account(id).await,
+        }
+    }
+
+    async fn past(&self, id: &AccountId, moment: &Moment) -> Result<Option<PastView>, LedgerError> {
+        match self {
+            Self::Memory(store) => store.past(id, moment).await,
+            Self::Embedded(store) => store.past(id, moment).await,
         }
     }
 

@@ -54,7 +54,7 @@ use std::thread::JoinHandle;
 
 use crate::account::{AccountId, RequestId, SlotIndex};
 use crate::clock::Clock;
-use crate::command::{AccountView, HoldView, LedgerError, RequestView};
+use crate::command::{AccountView, HoldView, LedgerError, PastView, RequestView};
 use crate::ledger::decide::Context;
 use crate::store::embedded::disk::{Disk, Lock};
 use crate::store::embedded::links::Chain;
@@ -63,10 +63,10 @@ use crate::store::embedded::open::{Opened, Tail};
 use crate::store::embedded::requests::Filed;
 use crate::store::embedded::shared::Shared;
 use crate::store::embedded::state::{Next, State, unavailable};
-use crate::store::embedded::statement::SlotEntries;
+use crate::store::embedded::statement::{SlotEntries, SlotReader};
 use crate::store::embedded::threads::Pace;
 use crate::store::page::merge;
-use crate::store::{Cursor, EntryPage, EventCursor, EventPage, Job, Preference, Store, new_id};
+use crate::store::{Cursor, EntryPage, EventCursor, EventPage, Job, Moment, Preference, Store, new_id};
 
 mod blocks;
 mod books;
@@ -80,6 +80,7 @@ mod look_up;
 mod open;
 mod options;
 mod page;
+mod past;
 mod record;
 mod records;
 mod report;
@@ -91,6 +92,7 @@ mod segment;
 mod shared;
 mod state;
 mod statement;
+mod sums;
 mod threads;
 mod verify;
 mod wire;
@@ -266,6 +268,10 @@ impl Store for Embedded {
         Ok(view)
     }
 
+    async fn past(&self, id: &AccountId, moment: &Moment) -> Result<Option<PastView>, LedgerError> {
+        past::read(self, id, moment).await
+    }
+
     async fn accounts(
         &self,
         after: Option<&AccountId>,
@@ -306,7 +312,8 @@ impl Store for Embedded {
             let step = u64::try_from(limit.div_ceil(slots.len().max(1))).unwrap_or(1);
             let slots = slots.into_iter().map(|slot| {
                 let seen = after.seen(slot.0);
-                SlotEntries::after(&shared.records, &id, slot, seen, step)
+                let reader = SlotReader::new(&shared.records, &id, slot);
+                SlotEntries::after(reader, seen, step)
             });
             let page = merge(&after, slots, limit);
             page.map(Some).map_err(|error| failed_read(&error))

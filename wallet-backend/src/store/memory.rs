@@ -11,14 +11,21 @@ use tokio::sync::watch;
 use crate::account::{AccountId, Entry, Hold, RequestId, SlotIndex, Timestamp};
 use crate::clock::Clock;
 use crate::command::{
-    AccountView, Answer, Changes, HoldView, LedgerError, Leg, Operation, RequestRecord, RequestView, Task,
+    AccountView, Answer, Changes, HoldView, LedgerError, Leg, Operation, PastView, RequestRecord,
+    RequestView, Task,
 };
 use crate::ledger::decide::{Context, Decision, Rows, decide};
 use crate::ledger::invariants::{AccountCheck, Violation};
 use crate::ledger::rows::AccountRows;
 use crate::ledger::slots::is_untidy;
 use crate::store::page::merge;
-use crate::store::{Cursor, EntryPage, Event, EventCursor, EventPage, Job, Preference, Store, new_id};
+use crate::store::{
+    Cursor, EntryPage, Event, EventCursor, EventPage, Job, Moment, Preference, Store, new_id,
+};
+
+mod past;
+
+use past::Past;
 
 /// A ledger in memory.
 #[derive(Debug)]
@@ -54,6 +61,7 @@ struct State {
     entries: HashMap<AccountId, Vec<Vec<Entry>>>,
     /// The keys of all of them, in the order in which they were committed.
     events: Vec<(AccountId, SlotIndex, u64)>,
+    pasts: HashMap<AccountId, Past>,
     requests: HashMap<RequestKey, Known>,
     /// Why nothing more is decided.
     stopped: Option<String>,
@@ -161,6 +169,7 @@ impl State {
         for id in changes.accounts() {
             if let Some(rows) = self.accounts.get_mut(id) {
                 rows.apply(&changes)?;
+                self.pasts.entry(id.clone()).or_default().apply(id, &changes);
             }
         }
         if let Some((account, reverses, by)) = changes.reversal() {
@@ -237,6 +246,14 @@ impl State {
         EventPage { events, next }
     }
 
+    fn past(&self, id: &AccountId, moment: &Moment) -> Result<Option<PastView>, LedgerError> {
+        let (Some(rows), Some(past)) = (self.accounts.get(id), self.pasts.get(id)) else {
+            return Ok(None);
+        };
+        let slots = self.entries.get(id).map_or(&[][..], Vec::as_slice);
+        past.view((id, rows.account().currency), slots, moment).map(Some)
+    }
+
     fn request(&self, key: &RequestKey) -> RequestView {
         let known = self.requests.get(key);
         let Some(record) = known.and_then(|known| known.record.as_ref()) else {
@@ -304,6 +321,16 @@ impl Store for Memory {
         let state = self.lock()?;
         let now = self.clock.now();
         Ok(state.accounts.get(id).map(|rows| rows.view(now)))
+    }
+
+    async fn past(&self, id: &AccountId, moment: &Moment) -> Result<Option<PastView>, LedgerError> {
+        let state = self.lock()?;
+        if let Moment::Time(at) = moment
+            && *at >= self.clock.now()
+        {
+            return Err(Moment::not_over());
+        }
+        state.past(id, moment)
     }
 
     async fn accounts(

@@ -7,6 +7,7 @@ use wallet_backend::account::{CreditMode, Entry, Status, Timestamp};
 use wallet_backend::command::{Amendment, Answer, LedgerError, Outcome, Refusal, RequestView, Task};
 use wallet_backend::store::{Event, Store};
 
+use super::pasts::{Told, at_every_cursor};
 use super::{Factory, InMemory};
 use crate::support::{
     Bench, Numbers, SECOND, Time, abandon, amend, capture, capture_part, credit, debit, drain, hashed, hold,
@@ -90,7 +91,7 @@ fn compare(factory: &impl Factory, seed: u64, met: &mut Met) {
     for bench in [&store as &dyn Opens, &model] {
         bench.open_all();
     }
-    let mut numbers = Numbers(seed);
+    let (mut numbers, mut told) = (Numbers(seed), Told::default());
     for step in 0..STEPS {
         let batch: Vec<Task> = (0..=numbers.below(4)).map(|_| task(&mut numbers)).collect();
         let mut got = store.ask_all(batch.clone());
@@ -111,14 +112,19 @@ fn compare(factory: &impl Factory, seed: u64, met: &mut Met) {
         untidy.sort_unstable();
         expected.sort_unstable();
         assert_eq!(untidy, expected, "seed {seed}, step {step}");
+        told.read(&store, &NAMES);
         time.pass(i64::try_from(numbers.below(3)).unwrap() * SECOND / 2);
     }
+    told.check(&store);
+    told.check(&model);
     assert_eq!(
         events(&store, None),
         events(&model, None),
         "seed {seed}: events of all"
     );
     for name in NAMES {
+        let pasts = [at_every_cursor(&store, name, 3), at_every_cursor(&model, name, 3)];
+        assert_eq!(pasts[0], pasts[1], "seed {seed}: {name}");
         assert_eq!(
             events(&store, Some(name)),
             events(&model, Some(name)),

@@ -4,17 +4,18 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use wallet_backend::account::HoldState;
+use wallet_backend::account::{HoldState, Timestamp};
 use wallet_backend::command::{Outcome, Posting, Refusal, RequestView};
 use wallet_backend::store::embedded::disk::{Disk, RealDisk};
 use wallet_backend::store::embedded::{Embedded, OpenError, Options, VerifyError, verify, verify_on};
-use wallet_backend::store::{Cursor, Event, Store};
+use wallet_backend::store::{Cursor, Event, Moment, Store};
 
 use super::disk::{FaultDisk, Op};
 use super::trial::{Workload, close_and_verify, open, picture, small};
+use crate::conformance::pasts::Told;
 use crate::support::{
     Bench, SECOND, Time, capture, capture_part, credit, debit, drain, hold, id, journal, ordinary, release,
-    request, reslot, reversal, slotted, tidy,
+    request, reslot, reversal, slotted, tidy, transfer,
 };
 
 #[test]
@@ -320,13 +321,13 @@ fn a_data_directory_of_format_1_opens_as_it_was() {
     }
     let report = verify(folder.path()).unwrap();
     assert!(report.is_clean(), "{report}");
-    assert_eq!((report.accounts, report.requests, report.runs), (3, 67, 2));
+    assert_eq!((report.accounts, report.requests, report.runs), (3, 69, 2));
     let store = open(Options::at(folder.path()));
     let seen = ["plain", "slotted", "journal"].map(|name| {
         let view = store.account(name);
         (view.balance(), view.held, view.pending, store.entries(name).len())
     });
-    assert_eq!(seen, [(1022, 15, 0, 29), (442, 0, 0, 25), (30, 0, 30, 17)]);
+    assert_eq!(seen, [(617, 15, 30, 32), (250, 0, 0, 34), (4, 0, 4, 6)]);
     let holds = [
         ("plain", "h-open", HoldState::Open),
         ("plain", "h-expired", HoldState::Expired),
@@ -336,6 +337,8 @@ fn a_data_directory_of_format_1_opens_as_it_was() {
     for (account, name, state) in holds {
         assert_eq!(store.hold(account, name).state, state, "{name}");
     }
+    let told = store.past("plain", &Moment::Time(Timestamp(1_000_000))).unwrap();
+    assert_eq!((told.balance(), told.held, told.pending), (617, 45, 0));
     for task in [
         credit("plain", "c0", 1),
         credit("slotted", "c49", 50),
@@ -347,8 +350,8 @@ fn a_data_directory_of_format_1_opens_as_it_was() {
         assert!(store.decide(task.clone()).1, "{task:?}");
     }
     let events = store.events(0, None, 1_000);
-    assert_eq!(events.len(), 71);
-    assert_eq!(events[70].entry.request, Some(request("last")));
+    assert_eq!(events.len(), 72);
+    assert_eq!(events[71].entry.request, Some(request("last")));
     let by_another = store.refuse(reversal("slotted", "u2", "t"));
     assert!(matches!(by_another, Refusal::AlreadyReversed { .. }));
 }
@@ -422,5 +425,43 @@ fn holds_and_reversals_are_known_across_kills_and_checkpoints() {
     assert_eq!(before[3], HoldState::Expired);
     let view = store.account("a");
     assert_eq!((view.balance(), view.held, view.pending), (10_000, 500, 0));
+    close_and_verify(store, &disk);
+}
+
+#[test]
+fn the_past_is_told_as_it_was_across_kills_and_checkpoints() {
+    let (mut disk, time, mut told) = (FaultDisk::default(), Time::default(), Told::default());
+    let options = |disk: &FaultDisk| Options {
+        clock: time.clock(),
+        ..small(disk)
+    };
+    let mut store = Bench::at(open(options(&disk)).store, time.clone());
+    store.open(slotted("a", 3));
+    store.open(journal("j"));
+    for n in 0..200 {
+        let (held, name) = (format!("h{n}"), format!("c{n}"));
+        store.post(credit("a", &name, 20));
+        store.post(hold("a", &held, 5, 1 + n % 3));
+        store.post(credit("j", &name, 3));
+        match n % 7 {
+            2 => drop(store.decide(debit("a", &format!("d{n}"), 60))),
+            4 => drop(store.decide(transfer("a", &format!("t{n}"), "j", 9))),
+            5 => drop(store.ask(tidy("j")).unwrap()),
+            _ => {}
+        }
+        told.read(&store, &["a", "j"]);
+        time.pass(SECOND / 4);
+        if n % 40 == 39 {
+            if n % 80 == 39 {
+                store.close();
+            }
+            // What a kill leaves: dropping the store would write on.
+            let left = disk.copy();
+            drop(store);
+            disk = left;
+            store = Bench::at(open(options(&disk)).store, time.clone());
+        }
+    }
+    assert_eq!(told.check(&store), 400);
     close_and_verify(store, &disk);
 }

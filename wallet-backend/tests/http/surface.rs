@@ -212,6 +212,22 @@ async fn live_answers_have_the_documented_statuses_and_shapes() {
     assert_eq!(statuses, BTreeSet::from([200, 201, 400, 404, 409, 422]));
 }
 
+#[tokio::test]
+async fn what_an_account_had_has_the_documented_shape() {
+    let api = Api::funded().await;
+    let document = api.get("/openapi.json").await.json();
+    let page = api.get("/v1/accounts/alice/entries").await.json();
+    for cursor in [
+        &page["next"],
+        &api.get("/v1/accounts/bob/entries").await.json()["next"],
+    ] {
+        for name in ["alice", "bob"] {
+            let path = format!("/v1/accounts/{name}?cursor={}", cursor.as_str().unwrap());
+            check(&document, "get", ACCOUNT, &api.get(&path).await);
+        }
+    }
+}
+
 /// Checks an answer against the schema that the document has for its status.
 fn check(document: &Value, method: &str, route: &str, reply: &Reply) {
     let status = reply.status.as_str();
@@ -245,9 +261,12 @@ fn follow<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
 fn fits(document: &Value, schema: &Value, value: &Value, place: &str) {
     let schema = follow(document, schema);
     if let Some(options) = schema["oneOf"].as_array() {
-        let option = options
-            .iter()
-            .find(|option| (option["type"] == "null") == value.is_null());
+        let option = options.iter().find(|option| {
+            let option = follow(document, option);
+            let required = option["required"].as_array().into_iter().flatten();
+            let has = |key: &Value| value.get(key.as_str().unwrap()).is_some();
+            (option["type"] == "null") == value.is_null() && required.into_iter().all(has)
+        });
         return fits(document, option.unwrap(), value, place);
     }
     if let Some(listed) = schema["enum"].as_array() {

@@ -54,7 +54,10 @@ def unstatable(case, field):
         case "debit" | "floor":
             # Against what the account has already.
             return case.method.upper() == "PATCH"
-        case "after":
+        case "after" | "cursor":
             # Only what an earlier answer gave.
+            return True
+        case "at":
+            # Times that are over, and not beside a cursor.
             return True
     return False

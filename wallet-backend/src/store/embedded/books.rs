@@ -18,6 +18,7 @@ use crate::store::embedded::disk::Disk;
 use crate::store::embedded::links::{Chain, Chains, Links};
 use crate::store::embedded::requests::{Filed, Older, Table, fingerprint};
 use crate::store::embedded::rows::write_rows;
+use crate::store::embedded::sums::Follow;
 use crate::store::embedded::wire::Writer;
 
 /// One account in memory.
@@ -121,7 +122,12 @@ impl Books {
     /// The links of `changes`' entries, in their order.
     pub(super) fn links(&self, changes: &Changes) -> Vec<Links> {
         let mut firsts: Vec<(&AccountId, SlotIndex, u64)> = Vec::new();
+        let mut follows: Vec<Follow<'_, _>> = Vec::new();
+        let unused = Chain::default();
         let links = changes.entries.iter().map(|entry| {
+            let Some(held) = self.accounts.get(&entry.account) else {
+                return Links::default();
+            };
             let known = firsts
                 .iter()
                 .find(|(account, slot, _)| *slot == entry.slot && **account == entry.account);
@@ -132,14 +138,21 @@ impl Books {
                     entry.version
                 }
             };
-            self.chain(&entry.account, entry.slot)
-                .map_or_else(Links::default, |chain| chain.links(entry.version, first))
+            let followed = follows
+                .iter()
+                .position(|follow| *follow.account() == entry.account);
+            let at = followed.unwrap_or_else(|| {
+                follows.push(held.chains.past.follow(&held.rows, changes));
+                follows.len().saturating_sub(1)
+            });
+            let trace = follows
+                .get_mut(at)
+                .map(|follow| follow.trace(entry))
+                .unwrap_or_default();
+            let chain = held.chains.of(entry.slot).unwrap_or(&unused);
+            chain.links(entry.version, first, trace)
         });
         links.collect()
-    }
-
-    fn chain(&self, account: &AccountId, slot: SlotIndex) -> Option<&Chain> {
-        self.accounts.get(account)?.chains.of(slot)
     }
 
     /// Applies the record at `position`.
@@ -168,6 +181,7 @@ impl Books {
                 held.changed = self.epoch;
                 self.dirty.push(id.clone());
             }
+            held.chains.past.apply(&held.rows, changes);
             held.rows.apply(changes)?;
             for entry in changes.entries.iter().filter(|entry| entry.account == *id) {
                 if let Some(chain) = held.chains.of_mut(entry.slot) {

@@ -20,7 +20,7 @@ use crate::store::embedded::record::{Record, decode, number_of};
 use crate::store::embedded::records::Records;
 use crate::store::embedded::scan::{Window, position, split_position};
 use crate::store::embedded::segment::{Place, SegmentHead};
-use crate::store::embedded::statement::{Located, SlotEntries};
+use crate::store::embedded::statement::{Located, SlotEntries, SlotReader};
 use crate::store::{Event, EventCursor, EventPage};
 
 /// One call reads no more of the log than this, and one record: entries may be far apart among refusals.
@@ -114,7 +114,8 @@ pub(super) fn of_account(
     let step = u64::try_from(limit.div_ceil(slots.len().max(1))).unwrap_or(1);
     let mut heads: Vec<(Located, SlotEntries<'_>)> = Vec::new();
     for slot in slots {
-        let mut rest = SlotEntries::since(records, account, slot, next.place, step)?;
+        let reader = SlotReader::new(records, account, slot);
+        let mut rest = SlotEntries::since(reader, next.place, step)?;
         if let Some(head) = after_number(&mut rest, after.number)? {
             heads.push((head, rest));
         }

@@ -10,15 +10,18 @@
 //! ```
 
 use crate::account::SlotIndex;
+use crate::store::embedded::sums::{Past, Trace};
 use crate::store::embedded::wire::CodecError;
 
-/// Where an entry's predecessors are. 0 = in this same record, or none (before version 1).
+/// Where an entry's predecessors are. 0 = in this same record, or none (before version 1). And what it tells of the
+/// account's past.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Links {
     /// The record with the entry one version earlier.
     pub(super) before: u64,
     /// The record with version `v & (v - 1)`.
     pub(super) skip: u64,
+    pub(super) trace: Trace,
 }
 
 /// The version that an entry's [`Links::skip`] leads to; 0 for none.
@@ -43,7 +46,7 @@ impl Chain {
     }
 
     /// The links of `version`, in a record whose first version of this slot is `first`, the one after the newest.
-    pub(super) fn links(&self, version: u64, first: u64) -> Links {
+    pub(super) fn links(&self, version: u64, first: u64, trace: Trace) -> Links {
         let of = |wanted: u64| {
             let found = self.positions.iter().rev().find(|(known, _)| *known == wanted);
             found.filter(|_| wanted < first).map_or(0, |(_, at)| *at)
@@ -51,6 +54,7 @@ impl Chain {
         Links {
             before: of(version.saturating_sub(1)),
             skip: of(skip_of(version)),
+            trace,
         }
     }
 
@@ -64,10 +68,12 @@ impl Chain {
     }
 }
 
-/// The chains of an account's slots, by index; absent for a slot without entries.
+/// The chains of an account's slots, by index; absent for a slot without entries. And what the account's past is told
+/// from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Chains {
     slots: Vec<Chain>,
+    pub(super) past: Past,
 }
 
 impl Chains {
@@ -118,7 +124,7 @@ mod tests {
     fn every_version_is_reached_from_the_newest_in_few_steps() {
         let (mut chain, mut links) = (Chain::default(), HashMap::new());
         for version in 1..=1000 {
-            links.insert(version, chain.links(version, version));
+            links.insert(version, chain.links(version, version, Trace::default()));
             chain.push(version, version * 10);
             assert!(chain.positions().len() <= 10);
         }

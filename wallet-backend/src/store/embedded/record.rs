@@ -2,18 +2,20 @@
 //!
 //! A record is self-contained. Account ids are written once and then by number; an entry of the record's own request
 //! and a leg that is one of its entries cost a byte. [`Changes`] is the meaning, the rest is how it is found again:
-//! each entry carries the position of the entry before it on its slot and one [`Links::skip`] further back, and the
-//! record counts the entries before it in the whole log. That number is the same wherever the record is written again.
+//! each entry carries the position of the entry before it on its slot and one [`Links::skip`] further back, and, where
+//! there is something to tell, its [`Trace`]; the record counts the entries before it in the whole log. That number is
+//! the same wherever the record is written again.
 //!
 //! The first byte is the version of this format. Reading never panics and never trusts a length.
 
 use self::entry::{read_entry, write_entry};
 use self::operation::{read_operation, write_operation};
 use self::outcome::{read_outcome, write_outcome};
-use crate::account::{AccountId, Hold};
+use crate::account::{AccountId, Hold, RequestId};
 use crate::command::{Changes, RequestRecord};
 use crate::store::embedded::links::Links;
 use crate::store::embedded::rows::{read_account, write_account};
+use crate::store::embedded::sums::{Trace, Traces};
 use crate::store::embedded::wire::{CodecError, Reader, Writer, kind};
 
 mod entry;
@@ -29,6 +31,7 @@ const VERSION: u8 = 1;
 const HAS_REQUEST: u8 = 1;
 const HAS_ACCOUNT: u8 = 2;
 const HAS_HOLDS: u8 = 4;
+const HAS_TRACES: u8 = 8;
 
 /// A record as it is kept: `links[i]` belongs to `changes.entries[i]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,10 +47,12 @@ pub(super) fn encode(number: u64, changes: &Changes, links: &[Links], out: &mut 
     let mut ids = Ids::default();
     out.byte(VERSION);
     let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+    let traced = links.iter().any(|links| links.trace != Trace::default());
     out.byte(
         flag(changes.request.is_some(), HAS_REQUEST)
             | flag(changes.account.is_some(), HAS_ACCOUNT)
-            | flag(!changes.holds.is_empty(), HAS_HOLDS),
+            | flag(!changes.holds.is_empty(), HAS_HOLDS)
+            | flag(traced, HAS_TRACES),
     );
     out.number(number);
     if let Some(account) = &changes.account {
@@ -59,10 +64,14 @@ pub(super) fn encode(number: u64, changes: &Changes, links: &[Links], out: &mut 
         &record.request
     });
     out.length(changes.entries.len());
+    let mut traces = Traces::default();
     for (entry, links) in changes.entries.iter().zip(links) {
         write_entry(entry, own, &mut ids, out);
         out.number(links.before);
         out.number(links.skip);
+        if traced {
+            traces.write(entry, &links.trace, out);
+        }
     }
     out.length(changes.pending_added.len());
     for (account, row) in &changes.pending_added {
@@ -98,7 +107,7 @@ fn read_head(from: &mut Reader<'_>) -> Result<(u8, u64), CodecError> {
         found => return Err(kind("a record", found)),
     }
     let flags = from.byte("a record")?;
-    if flags > HAS_REQUEST | HAS_ACCOUNT | HAS_HOLDS {
+    if flags > HAS_REQUEST | HAS_ACCOUNT | HAS_HOLDS | HAS_TRACES {
         return Err(kind("a record", flags));
     }
     Ok((flags, from.number("a record's number")?))
@@ -121,17 +130,8 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Record, CodecError> {
         number,
         ..Record::default()
     };
-    for _ in 0..from.length("entries")? {
-        let request = own.as_ref().map(|(_, request)| request);
-        record
-            .changes
-            .entries
-            .push(read_entry(&mut from, request, &mut ids)?);
-        record.links.push(Links {
-            before: from.number("a link")?,
-            skip: from.number("a link")?,
-        });
-    }
+    let request = own.as_ref().map(|(_, request)| request);
+    read_entries(&mut from, request, &mut ids, flags & HAS_TRACES != 0, &mut record)?;
     for _ in 0..from.length("pending rows")? {
         let account = ids.read(&mut from)?;
         record
@@ -162,6 +162,28 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Record, CodecError> {
     record.changes.account = account;
     from.end()?;
     Ok(record)
+}
+
+fn read_entries(
+    from: &mut Reader<'_>,
+    own: Option<&RequestId>,
+    ids: &mut Ids,
+    traced: bool,
+    record: &mut Record,
+) -> Result<(), CodecError> {
+    let mut traces = Traces::default();
+    for _ in 0..from.length("entries")? {
+        let entry = read_entry(from, own, ids)?;
+        let (before, skip) = (from.number("a link")?, from.number("a link")?);
+        let trace = if traced {
+            traces.read(&entry, from)?
+        } else {
+            Trace::default()
+        };
+        record.changes.entries.push(entry);
+        record.links.push(Links { before, skip, trace });
+    }
+    Ok(())
 }
 
 /// A record without holds does not say that it has some, so that there is one way to write it.

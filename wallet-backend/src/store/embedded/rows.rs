@@ -7,6 +7,7 @@ use crate::account::{Account, CreditMode, DebitMode, Slot, SlotCount, SlotIndex,
 use crate::ledger::rows::AccountRows;
 use crate::store::embedded::links::{Chain, Chains};
 use crate::store::embedded::record::{read_hold, read_pending, write_hold, write_pending};
+use crate::store::embedded::sums::{read_past, write_past};
 use crate::store::embedded::wire::{CodecError, Reader, Writer, kind};
 
 /// An account row.
@@ -113,6 +114,7 @@ pub(super) fn write_rows(rows: &AccountRows, chains: &Chains, out: &mut Writer) 
     for hold in rows.holds() {
         write_hold(hold, out);
     }
+    write_past(&chains.past, out);
 }
 
 /// The reverse of [`write_rows`], checked as rows.
@@ -145,6 +147,7 @@ pub(super) fn read_rows(from: &mut Reader<'_>) -> Result<(AccountRows, Chains), 
     for _ in 0..from.length("holds")? {
         holds.push(read_hold(from)?);
     }
+    chains.past = read_past(from)?;
     let rows = AccountRows::restore(account, slots, pending, next_pending, holds)
         .map_err(|violation| CodecError::Rows(violation.to_string()))?;
     Ok((rows, chains))

@@ -1,4 +1,4 @@
-//! A slot's entries in version order, read back over the links.
+//! A slot's entries, read back over the links: one by its version or by what it tells, or all in order.
 
 use crate::account::{AccountId, Entry, SlotIndex};
 use crate::store::embedded::error::Damage;
@@ -18,54 +18,75 @@ pub(super) struct Located {
     pub(super) position: u64,
 }
 
-/// One slot's entries after a version, lazily. Links lead backwards, so a piece is found at its end and walked down.
+/// One slot's entries, by version.
 #[derive(Debug)]
-pub(super) struct SlotEntries<'a> {
+pub(super) struct SlotReader<'a> {
     records: &'a Records,
     account: &'a AccountId,
     slot: SlotIndex,
     chain: Chain,
-    /// The last version handed out or in `piece`.
-    seen: u64,
-    /// Entries at a time.
-    step: u64,
-    /// Read and not handed out, the next one last.
-    piece: Vec<Located>,
     /// The record read last: neighbours on a slot are often in one record.
     last: Option<(u64, Record)>,
 }
 
-impl<'a> SlotEntries<'a> {
-    pub(super) fn after(
+impl<'a> SlotReader<'a> {
+    pub(super) fn new(
         records: &'a Records,
         account: &'a AccountId,
         (slot, chain): (SlotIndex, Chain),
-        seen: u64,
-        step: u64,
     ) -> Self {
         Self {
             records,
             account,
             slot,
             chain,
-            seen,
-            step: step.max(1),
-            piece: Vec::new(),
             last: None,
         }
     }
 
-    /// Those in the record at `position` and after it.
-    pub(super) fn since(
-        records: &'a Records,
-        account: &'a AccountId,
-        slot: (SlotIndex, Chain),
-        position: u64,
-        step: u64,
-    ) -> Result<Self, OpenError> {
-        let mut entries = Self::after(records, account, slot, 0, step);
-        entries.seen = entries.last_before(position)?;
-        Ok(entries)
+    pub(super) const fn slot(&self) -> SlotIndex {
+        self.slot
+    }
+
+    /// The version of the newest entry; 0 where there is none.
+    fn newest(&self) -> u64 {
+        self.chain.newest().map_or(0, |(version, _)| version)
+    }
+
+    /// The entry of this version, from 1 to the newest.
+    pub(super) fn get(&mut self, version: u64) -> Result<(Entry, Links), OpenError> {
+        let (version, position) = self.find(version)?;
+        let (located, links) = self.entry(version, position)?;
+        Ok((located.entry, links))
+    }
+
+    /// The last entry for which this holds, if it holds for all before that one and for none after it.
+    pub(super) fn last(
+        &mut self,
+        holds: impl Fn(&Entry, &Links) -> bool,
+    ) -> Result<Option<(Entry, Links)>, OpenError> {
+        let Some((mut version, mut position)) = self.chain.newest() else {
+            return Ok(None);
+        };
+        let (mut found, mut links) = self.entry(version, position)?;
+        while !holds(&found.entry, &links) {
+            // Down by long steps as long as it does not hold there either, and by a short one where it does.
+            let (skip, at) = (skip_of(version), follow(links.skip, position));
+            if skip > 0 {
+                let there = self.entry(skip, at)?;
+                if !holds(&there.0.entry, &there.1) {
+                    ((found, links), version, position) = (there, skip, at);
+                    continue;
+                }
+            }
+            version = version.saturating_sub(1);
+            if version == 0 {
+                return Ok(None);
+            }
+            position = follow(links.before, position);
+            (found, links) = self.entry(version, position)?;
+        }
+        Ok(Some((found.entry, links)))
     }
 
     /// The last version whose record lies before `wanted`. A link says where the record is without reading it.
@@ -86,38 +107,6 @@ impl<'a> SlotEntries<'a> {
             }
         }
         Ok(version.saturating_sub(1))
-    }
-
-    /// The next one, and where it stands.
-    pub(super) fn next_located(&mut self) -> Result<Option<Located>, OpenError> {
-        if self.piece.is_empty()
-            && let Err(error) = self.fetch()
-        {
-            self.piece.clear();
-            return Err(error);
-        }
-        Ok(self.piece.pop())
-    }
-
-    fn fetch(&mut self) -> Result<(), OpenError> {
-        let newest = self.chain.newest().map_or(0, |(version, _)| version);
-        let first = self.seen.saturating_add(1);
-        let end = newest.min(self.seen.saturating_add(self.step));
-        if first > end {
-            return Ok(());
-        }
-        let (mut version, mut position) = self.find(end)?;
-        loop {
-            let (located, links) = self.entry(version, position)?;
-            self.piece.push(located);
-            if version <= first {
-                break;
-            }
-            version = version.saturating_sub(1);
-            position = follow(links.before, position);
-        }
-        self.seen = end;
-        Ok(())
     }
 
     /// Where `wanted` is.
@@ -169,6 +158,66 @@ impl<'a> SlotEntries<'a> {
                 Err(Damage::at(segment, page, what).into())
             }
         }
+    }
+}
+
+/// One slot's entries after a version, lazily. Links lead backwards, so a piece is found at its end and walked down.
+#[derive(Debug)]
+pub(super) struct SlotEntries<'a> {
+    reader: SlotReader<'a>,
+    /// The last version handed out or in `piece`.
+    seen: u64,
+    /// Entries at a time.
+    step: u64,
+    /// Read and not handed out, the next one last.
+    piece: Vec<Located>,
+}
+
+impl<'a> SlotEntries<'a> {
+    pub(super) fn after(reader: SlotReader<'a>, seen: u64, step: u64) -> Self {
+        Self {
+            reader,
+            seen,
+            step: step.max(1),
+            piece: Vec::new(),
+        }
+    }
+
+    /// Those in the record at `position` and after it.
+    pub(super) fn since(mut reader: SlotReader<'a>, position: u64, step: u64) -> Result<Self, OpenError> {
+        let seen = reader.last_before(position)?;
+        Ok(Self::after(reader, seen, step))
+    }
+
+    /// The next one, and where it stands.
+    pub(super) fn next_located(&mut self) -> Result<Option<Located>, OpenError> {
+        if self.piece.is_empty()
+            && let Err(error) = self.fetch()
+        {
+            self.piece.clear();
+            return Err(error);
+        }
+        Ok(self.piece.pop())
+    }
+
+    fn fetch(&mut self) -> Result<(), OpenError> {
+        let first = self.seen.saturating_add(1);
+        let end = self.reader.newest().min(self.seen.saturating_add(self.step));
+        if first > end {
+            return Ok(());
+        }
+        let (mut version, mut position) = self.reader.find(end)?;
+        loop {
+            let (located, links) = self.reader.entry(version, position)?;
+            self.piece.push(located);
+            if version <= first {
+                break;
+            }
+            version = version.saturating_sub(1);
+            position = follow(links.before, position);
+        }
+        self.seen = end;
+        Ok(())
     }
 }
 

@@ -200,8 +200,13 @@ impl<'a> Check<'a> {
         self.report.records = self.report.records.saturating_add(1);
         let entries = u64::try_from(changes.entries.len()).unwrap_or(u64::MAX);
         self.report.entries = self.report.entries.saturating_add(entries);
-        if self.books.links(changes) != *links {
-            self.found(Finding::text("an entry's links lead elsewhere").at(position));
+        for (of_log, found) in self.books.links(changes).iter().zip(links) {
+            if (of_log.before, of_log.skip) != (found.before, found.skip) {
+                self.found(Finding::text("an entry's links lead elsewhere").at(position));
+            }
+            if of_log.trace != found.trace {
+                self.found(Finding::text("an entry's sums are not those of the log before it").at(position));
+            }
         }
         for entry in &changes.entries {
             if entry.kind == crate::account::EntryKind::Consolidate {

@@ -12,6 +12,7 @@ use crate::command::{
 use crate::ledger::slots::STEP_ROWS;
 use crate::money::{Amount, Currency};
 use crate::store::embedded::page::PAYLOAD;
+use crate::store::embedded::sums::{Returned, Sums};
 
 fn id(text: &str) -> AccountId {
     AccountId::new(text).unwrap()
@@ -183,6 +184,10 @@ fn one_of_everything() -> Record {
             .map(|n| Links {
                 before: n << 32,
                 skip: n,
+                trace: Trace {
+                    late: Some(Timestamp(i64::MAX - 1)),
+                    ..Trace::default()
+                },
             })
             .collect(),
         changes: Changes {
@@ -330,6 +335,7 @@ fn an_ordinary_credit_takes_under_120_bytes() {
         links: vec![Links {
             before: 5 << 32,
             skip: 5 << 32,
+            ..Links::default()
         }],
         changes: Changes {
             request: Some(RequestRecord {
@@ -391,12 +397,8 @@ fn the_largest_record_that_is_ever_decided_fits_the_smallest_segment() {
     };
     for step in [settling, sweeping] {
         let changes = and_a_long_transfer(step, &account);
-        let links = Links {
-            before: u64::MAX >> 8,
-            skip: u64::MAX >> 8,
-        };
+        let links = largest_links(&changes.entries);
         let mut out = Writer::default();
-        let links = vec![links; changes.entries.len()];
         encode(u64::MAX >> 8, &changes, &links, &mut out);
         let pages = (out.bytes.len() + 4).div_ceil(PAYLOAD);
         // The first of the 16 is the segment's head.
@@ -438,9 +440,42 @@ fn and_a_long_transfer(mut changes: Changes, account: &AccountId) -> Changes {
     changes
 }
 
+/// Links as long as they can be, over sums as large as nobody will have, of money that was due a year apart.
+fn largest_links(entries: &[Entry]) -> Vec<Links> {
+    let most = Returned {
+        sum: u128::MAX >> 8,
+        due: Timestamp(1 << 50),
+    };
+    let mut sums = Sums {
+        held: i64::MAX >> 1,
+        settled: most,
+        swept: most,
+    };
+    let links = entries.iter().map(|entry| {
+        sums = sums.after(entry);
+        for (returned, kind) in [
+            (&mut sums.settled, EntryKind::Settle),
+            (&mut sums.swept, EntryKind::Release),
+        ] {
+            let apart = if entry.kind == kind { 1 << 45 } else { 0 };
+            returned.due = Timestamp(returned.due.0.saturating_add(apart));
+        }
+        Links {
+            before: u64::MAX >> 8,
+            skip: u64::MAX >> 8,
+            trace: Trace {
+                late: Some(Timestamp(i64::MAX)),
+                sums,
+            },
+        }
+    });
+    links.collect()
+}
+
 fn largest(kind: EntryKind) -> Entry {
     Entry {
         account: id(&"a".repeat(64)),
+        slot: SlotIndex::PRIMARY,
         version: u64::MAX >> 8,
         balance_after: i64::MAX,
         at: Timestamp(i64::MAX >> 8),

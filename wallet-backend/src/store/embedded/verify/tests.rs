@@ -234,9 +234,8 @@ fn an_entry_that_nobody_asked_for_does_not_close() {
     one_finding(&forged, "EUR: what came in less what went out");
 }
 
-#[test]
-fn a_link_that_leads_elsewhere_is_found() {
-    let mut forged = Forged::new();
+/// What a third credit changes, which is not written yet.
+fn a_third(forged: &mut Forged) -> Changes {
     let mut changes = forged.decided(&credit("second", 7));
     changes.entries[0].version = 3;
     changes.entries[0].balance_after = 114;
@@ -251,7 +250,16 @@ fn a_link_that_leads_elsewhere_is_found() {
         receipt.request = RequestId::new("third").unwrap();
         receipt.legs = vec![Leg::from(&changes.entries[0])];
     }
-    forged.write(&changes, Some(vec![Links { before: 77, skip: 0 }]));
+    changes
+}
+
+#[test]
+fn a_link_that_leads_elsewhere_is_found() {
+    let mut forged = Forged::new();
+    let changes = a_third(&mut forged);
+    let mut links = forged.books.links(&changes);
+    links[0].before = 77;
+    forged.write(&changes, Some(links));
     one_finding(&forged, "an entry's links lead elsewhere");
 }
 
@@ -276,6 +284,16 @@ fn a_record_that_counts_other_entries_before_it_is_found_and_not_opened() {
         refused.contains("counts 3 entries before it, and there are 2"),
         "{refused}"
     );
+}
+
+#[test]
+fn a_sum_that_is_not_that_of_the_log_is_found() {
+    let mut forged = Forged::new();
+    let changes = a_third(&mut forged);
+    let mut links = forged.books.links(&changes);
+    links[0].trace.sums.held = 5;
+    forged.write(&changes, Some(links));
+    one_finding(&forged, "an entry's sums are not those of the log before it");
 }
 
 #[test]
