@@ -159,19 +159,15 @@ pub struct Changes {
 
 impl Changes {
     /// The accounts whose rows change, each once: at most two, the task's own and a transfer's target.
-    #[must_use]
-    pub fn accounts(&self) -> Vec<&AccountId> {
-        let mut ids: Vec<&AccountId> = Vec::with_capacity(2);
+    pub fn accounts(&self) -> impl Iterator<Item = &AccountId> {
         let opened = self.account.iter().map(|account| &account.id);
         let entered = self.entries.iter().map(|entry| &entry.account);
         let added = self.pending_added.iter().map(|(account, _)| account);
         // What settles or is held has an entry, so it is named already.
-        for id in opened.chain(entered).chain(added) {
-            if !ids.contains(&id) {
-                ids.push(id);
-            }
-        }
-        ids
+        let mut all = opened.chain(entered).chain(added);
+        let first = all.next();
+        let second = first.and_then(|first| all.find(|id| *id != first));
+        first.into_iter().chain(second)
     }
 
     /// Holds that ended here, by account. A store keeps them for look-ups and late captures.

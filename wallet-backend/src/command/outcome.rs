@@ -77,6 +77,25 @@ pub struct Leg {
     pub balance_after: i64,
 }
 
+impl Leg {
+    /// Whether it is this entry's.
+    #[must_use]
+    pub fn is(&self, entry: &Entry) -> bool {
+        let Self {
+            account,
+            slot,
+            version,
+            delta,
+            held_delta,
+            balance_after,
+        } = self;
+        (*slot, *version) == (entry.slot, entry.version)
+            && (*delta, *held_delta) == (entry.delta, entry.held_delta)
+            && *balance_after == entry.balance_after
+            && *account == entry.account
+    }
+}
+
 impl From<&Entry> for Leg {
     fn from(entry: &Entry) -> Self {
         Self {

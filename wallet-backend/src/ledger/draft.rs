@@ -50,11 +50,10 @@ impl<'a> Draft<'a> {
             request,
             link,
         } = effect;
-        let at = self.touch(index)?;
-        let missing = self.missing(index);
-        let slot = self.touched.get_mut(at).ok_or(missing)?;
+        let (rows, now) = (self.rows, self.now);
+        let slot = self.touch(index)?;
         let entry = Entry {
-            account: self.rows.account().id.clone(),
+            account: rows.account().id.clone(),
             slot: index,
             version: slot.version.saturating_add(1),
             kind,
@@ -62,7 +61,7 @@ impl<'a> Draft<'a> {
             delta,
             held_delta,
             balance_after: slot.balance.saturating_add(delta),
-            at: self.now,
+            at: now,
             link,
         };
         step(slot, &entry)?;
@@ -140,24 +139,29 @@ impl<'a> Draft<'a> {
         self.changes.pending_added.push((account, pending));
     }
 
-    /// Where the slot is among the touched ones.
-    fn touch(&mut self, index: SlotIndex) -> Result<usize, Violation> {
-        if let Some(at) = self.touched.iter().position(|slot| slot.index == index) {
-            return Ok(at);
+    /// The slot among the touched ones.
+    fn touch(&mut self, index: SlotIndex) -> Result<&mut Slot, Violation> {
+        let rows = self.rows;
+        let known = self.touched.iter().position(|slot| slot.index == index);
+        if known.is_none() {
+            let slot = rows.slot(index).ok_or_else(|| missing(rows, index))?;
+            self.touched.push(slot);
         }
-        let slot = self.rows.slot(index).ok_or_else(|| self.missing(index))?;
-        self.touched.push(slot);
-        Ok(self.touched.len().saturating_sub(1))
+        let slot = match known {
+            Some(at) => self.touched.get_mut(at),
+            None => self.touched.last_mut(),
+        };
+        slot.ok_or_else(|| missing(rows, index))
     }
+}
 
-    fn missing(&self, index: SlotIndex) -> Violation {
-        Violation {
-            account: self.rows.account().id.clone(),
-            slot: Some(index),
-            version: None,
-            rule: Rule::SlotMissing,
-            expected: 1,
-            found: 0,
-        }
+fn missing(rows: &AccountRows, index: SlotIndex) -> Violation {
+    Violation {
+        account: rows.account().id.clone(),
+        slot: Some(index),
+        version: None,
+        rule: Rule::SlotMissing,
+        expected: 1,
+        found: 0,
     }
 }

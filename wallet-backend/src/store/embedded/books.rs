@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use crate::account::{AccountId, SlotIndex, Timestamp};
+use crate::account::{AccountId, Timestamp};
 use crate::command::Changes;
 use crate::ledger::invariants::Violation;
 use crate::ledger::rows::AccountRows;
@@ -121,23 +121,16 @@ impl Books {
 
     /// The links of `changes`' entries, in their order.
     pub(super) fn links(&self, changes: &Changes) -> Vec<Links> {
-        let mut firsts: Vec<(&AccountId, SlotIndex, u64)> = Vec::new();
         let mut follows: Vec<Follow<'_, _>> = Vec::new();
         let unused = Chain::default();
         let links = changes.entries.iter().map(|entry| {
             let Some(held) = self.accounts.get(&entry.account) else {
                 return Links::default();
             };
-            let known = firsts
-                .iter()
-                .find(|(account, slot, _)| *slot == entry.slot && **account == entry.account);
-            let first = match known {
-                Some((_, _, first)) => *first,
-                None => {
-                    firsts.push((&entry.account, entry.slot, entry.version));
-                    entry.version
-                }
-            };
+            // It is there, this entry itself at the latest; mostly it comes soon, as slots are few.
+            let mut entries = changes.entries.iter();
+            let first = entries.find(|first| first.slot == entry.slot && first.account == entry.account);
+            let first = first.map_or(entry.version, |first| first.version);
             let followed = follows
                 .iter()
                 .position(|follow| *follow.account() == entry.account);
@@ -297,19 +290,19 @@ impl Books {
 }
 
 /// What is filed of a record: fingerprints, in the store `store`.
-pub(super) fn filed(store: u64, changes: &Changes) -> Vec<(u64, Filed)> {
-    let key = |account, request, filed| (fingerprint(store, account, request, filed), filed);
+pub(super) fn filed(store: u64, changes: &Changes) -> impl Iterator<Item = (u64, Filed)> {
+    let key = move |account, request, filed| (fingerprint(store, account, request, filed), filed);
     let decided = changes.request.iter();
-    let decided = decided.map(|record| key(&record.account, &record.request, Filed::Decision));
-    let settled = changes.entries.iter().filter_map(|entry| {
+    let decided = decided.map(move |record| key(&record.account, &record.request, Filed::Decision));
+    let settled = changes.entries.iter().filter_map(move |entry| {
         let (account, request) = entry.settles()?;
         Some(key(account, request, Filed::Settlement))
     });
     let reversed = changes.reversal().into_iter();
-    let reversed = reversed.map(|(account, reverses, _)| key(account, reverses, Filed::Reversal));
+    let reversed = reversed.map(move |(account, reverses, _)| key(account, reverses, Filed::Reversal));
     let ended = changes.ended_holds();
-    let ended = ended.map(|(account, hold)| key(account, &hold.id, Filed::HoldEnd));
-    decided.chain(settled).chain(reversed).chain(ended).collect()
+    let ended = ended.map(move |(account, hold)| key(account, &hold.id, Filed::HoldEnd));
+    decided.chain(settled).chain(reversed).chain(ended)
 }
 
 fn rows_of(count: usize) -> u64 {

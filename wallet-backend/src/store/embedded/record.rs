@@ -44,7 +44,7 @@ pub(super) struct Record {
 
 /// Appends a record to `out`. `links` has one for each entry; `number` as [`Record::number`].
 pub(super) fn encode(number: u64, changes: &Changes, links: &[Links], out: &mut Writer) {
-    let mut ids = Ids::default();
+    let mut ids = Named::default();
     out.byte(VERSION);
     let flag = |set: bool, flag: u8| if set { flag } else { 0 };
     let traced = links.iter().any(|links| links.trace != Trace::default());
@@ -199,24 +199,32 @@ fn read_holds(from: &mut Reader<'_>, ids: &mut Ids) -> Result<Vec<(AccountId, Ho
     Ok(holds)
 }
 
-/// Account ids by the order of their first appearance in the record.
+/// Account ids by the order of their first appearance in the record that is written.
+#[derive(Default)]
+struct Named<'a> {
+    seen: Vec<&'a AccountId>,
+}
+
+impl<'a> Named<'a> {
+    fn write(&mut self, id: &'a AccountId, out: &mut Writer) {
+        match self.seen.iter().position(|known| *known == id) {
+            Some(at) => out.length(at.saturating_add(1)),
+            None => {
+                out.length(0);
+                out.text(id.as_str());
+                self.seen.push(id);
+            }
+        }
+    }
+}
+
+/// The same of the record that is read.
 #[derive(Default)]
 struct Ids {
     seen: Vec<AccountId>,
 }
 
 impl Ids {
-    fn write(&mut self, id: &AccountId, out: &mut Writer) {
-        match self.seen.iter().position(|known| known == id) {
-            Some(at) => out.length(at.saturating_add(1)),
-            None => {
-                out.length(0);
-                out.text(id.as_str());
-                self.seen.push(id.clone());
-            }
-        }
-    }
-
     fn read(&mut self, from: &mut Reader<'_>) -> Result<AccountId, CodecError> {
         let number = from.number("an account id")?;
         match number.checked_sub(1) {

@@ -10,11 +10,10 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::account::{AccountId, RequestId};
+use crate::account::{AccountId, MAX_ID_BYTES, RequestId};
 use crate::store::embedded::blocks::BlockError;
 use crate::store::embedded::disk::Disk;
 use crate::store::embedded::run::Run;
-use crate::store::embedded::wire::Writer;
 
 /// What is filed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,16 +30,28 @@ pub(super) enum Filed {
 
 /// The fingerprint of a request, in one store.
 pub(super) fn fingerprint(store: u64, account: &AccountId, request: &RequestId, filed: Filed) -> u64 {
-    let mut key = Writer::default();
-    key.byte(match filed {
+    let kind = match filed {
         Filed::Decision => 0,
         Filed::Settlement => 1,
         Filed::Reversal => 2,
         Filed::HoldEnd => 3,
-    });
-    key.text(account.as_str());
-    key.text(request.as_str());
-    xxh3_64_with_seed(&key.bytes, store)
+    };
+    // A kind, and each id behind its length, which takes a byte.
+    let mut key = [0; 1 + 2 * (1 + MAX_ID_BYTES)];
+    let mut end = 0_usize;
+    let mut append = |bytes: &[u8]| {
+        let begin = end;
+        end = end.saturating_add(bytes.len());
+        if let Some(to) = key.get_mut(begin..end) {
+            to.copy_from_slice(bytes);
+        }
+    };
+    append(&[kind]);
+    for id in [account.as_str(), request.as_str()] {
+        append(&[u8::try_from(id.len()).unwrap_or(u8::MAX)]);
+        append(id.as_bytes());
+    }
+    xxh3_64_with_seed(key.get(..end).unwrap_or(&key), store)
 }
 
 /// Positions by fingerprint, in memory.
@@ -145,6 +156,17 @@ mod tests {
         found.sort_unstable();
         assert_eq!(found, [10, 20, 30]);
         assert_eq!(table.len(), 4);
+    }
+
+    #[test]
+    fn a_fingerprint_is_that_of_the_kind_and_the_two_ids_behind_their_lengths() {
+        let longest = "r".repeat(MAX_ID_BYTES);
+        let (account, request) = (AccountId::new("acc").unwrap(), RequestId::new(&longest).unwrap());
+        let bytes = [b"\x03\x03acc\x40", longest.as_bytes()].concat();
+        assert_eq!(
+            fingerprint(7, &account, &request, Filed::HoldEnd),
+            xxh3_64_with_seed(&bytes, 7)
+        );
     }
 
     #[test]

@@ -1,10 +1,15 @@
 //! Entries, pending rows and holds as bytes.
 
-use super::Ids;
+use super::{Ids, Named};
 use crate::account::{Entry, EntryKind, Hold, HoldState, Link, Pending, RequestId, SlotIndex};
 use crate::store::embedded::wire::{CodecError, Reader, Writer, kind};
 
-pub(super) fn write_entry(entry: &Entry, own: Option<&RequestId>, ids: &mut Ids, out: &mut Writer) {
+pub(super) fn write_entry<'a>(
+    entry: &'a Entry,
+    own: Option<&RequestId>,
+    ids: &mut Named<'a>,
+    out: &mut Writer,
+) {
     ids.write(&entry.account, out);
     out.byte(entry.slot.get());
     out.number(entry.version);

@@ -1,6 +1,6 @@
 //! What was asked for, as bytes: all of it, so that a later command of the same id can be compared field by field.
 
-use super::Ids;
+use super::{Ids, Named};
 use crate::account::{HoldTerm, SlotCount};
 use crate::command::{Amendment, DebitAmount, Operation, Remainder};
 use crate::money::Amount;
@@ -10,7 +10,7 @@ use crate::store::embedded::rows::{
 use crate::store::embedded::wire::{CodecError, Reader, Writer, kind};
 
 /// An operation; `None` for an abandoned id.
-pub(super) fn write_operation(operation: Option<&Operation>, ids: &mut Ids, out: &mut Writer) {
+pub(super) fn write_operation<'a>(operation: Option<&'a Operation>, ids: &mut Named<'a>, out: &mut Writer) {
     match operation {
         None => out.byte(0),
         Some(Operation::Credit { amount, memo }) => {

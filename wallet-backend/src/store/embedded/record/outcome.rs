@@ -1,13 +1,18 @@
 //! What a request became, as bytes.
 
-use super::Ids;
 use super::entry::{read_hold_state, read_slot, write_hold_state};
+use super::{Ids, Named};
 use crate::account::{AccountId, Entry, RequestId, Slot, SlotIndex};
 use crate::command::{AccountView, Leg, Outcome, Posting, Receipt, ReceiptKind, Refusal, RequestRecord};
 use crate::store::embedded::rows::{read_account, write_account};
 use crate::store::embedded::wire::{CodecError, Reader, Writer, kind};
 
-pub(super) fn write_outcome(record: &RequestRecord, entries: &[Entry], ids: &mut Ids, out: &mut Writer) {
+pub(super) fn write_outcome<'a>(
+    record: &'a RequestRecord,
+    entries: &[Entry],
+    ids: &mut Named<'a>,
+    out: &mut Writer,
+) {
     match &record.outcome {
         Outcome::Posted(receipt) => {
             out.byte(0);
@@ -72,7 +77,7 @@ fn read_view(from: &mut Reader<'_>) -> Result<AccountView, CodecError> {
 }
 
 /// The receipt's account and request are the record's; a leg that is one of the entries is that entry's number.
-fn write_receipt(receipt: &Receipt, entries: &[Entry], ids: &mut Ids, out: &mut Writer) {
+fn write_receipt<'a>(receipt: &'a Receipt, entries: &[Entry], ids: &mut Named<'a>, out: &mut Writer) {
     out.byte(match receipt.kind {
         ReceiptKind::Credit => 0,
         ReceiptKind::Debit => 1,
@@ -91,7 +96,7 @@ fn write_receipt(receipt: &Receipt, entries: &[Entry], ids: &mut Ids, out: &mut 
     out.signed(receipt.at.0);
     out.length(receipt.legs.len());
     for leg in &receipt.legs {
-        match entries.iter().position(|entry| Leg::from(entry) == *leg) {
+        match entries.iter().position(|entry| leg.is(entry)) {
             Some(at) => out.length(at.saturating_add(1)),
             None => {
                 out.length(0);
@@ -157,7 +162,7 @@ fn read_receipt(
     Ok(receipt)
 }
 
-fn write_refusal(refusal: &Refusal, ids: &mut Ids, out: &mut Writer) {
+fn write_refusal<'a>(refusal: &'a Refusal, ids: &mut Named<'a>, out: &mut Writer) {
     match refusal {
         Refusal::InsufficientFunds {
             account,
