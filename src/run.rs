@@ -2,15 +2,16 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use axum::Router;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use wallet_backend::Wallet;
 use wallet_backend::combiner::Limits;
 use wallet_backend::http::auth::Access;
-use wallet_backend::http::{HttpOptions, router};
+use wallet_backend::http::{Ending, HttpOptions, router};
 use wallet_backend::store::any::AnyStore;
 use wallet_backend::store::embedded::{Embedded, OpenError, Options};
 
@@ -80,7 +81,14 @@ struct Running {
     watcher: Watcher,
     log_writer: Writer,
     /// The bundled wallet, where there is no other upstream.
-    wallet: Option<Wallet>,
+    wallet: Option<Bundled>,
+}
+
+/// The wallet of the all-in-one.
+struct Bundled {
+    wallet: Wallet,
+    /// Ends its event streams, which nothing else would end before the drain is over.
+    ending: Ending,
 }
 
 /// Runs the sidecar until a signal ends it. `say` gets one line per address, then two lines to try.
@@ -114,6 +122,9 @@ pub fn run(config: Config, mut say: impl FnMut(&str)) -> Result<(), StartError> 
 async fn leave(running: Running, mut signals: Signals, options: DrainOptions) {
     signals.leave(|| running.watcher.reload_now()).await;
     tracing::info!("leaving: not ready any more, finishing what is in flight");
+    if let Some(bundled) = &running.wallet {
+        bundled.ending.end();
+    }
     let left = drain(&running.proxy, options, signals.again()).await;
     if left > 0 {
         tracing::warn!(left, "stopped hard: connections and exchanges were dropped");
@@ -144,13 +155,8 @@ fn start(config: Config) -> Result<Running, StartError> {
     let (destination, wallet) = match &config.upstream {
         Some(address) => (Destination::from(address), None),
         None => {
-            let wallet = open_wallet(&config.data)?;
-            let access = match &config.wallet_tokens {
-                Some(tokens) => Access::from(tokens.clone()),
-                None => Access::anyone(),
-            };
-            let routes = router(wallet.clone(), HttpOptions { access });
-            (Destination::InProcess(routes), Some(wallet))
+            let (routes, bundled) = open_wallet(&config)?;
+            (Destination::InProcess(routes), Some(bundled))
         }
     };
     let proxy = Arc::new(Proxy {
@@ -193,12 +199,23 @@ fn start(config: Config) -> Result<Running, StartError> {
 }
 
 /// The wallet of the all-in-one, over the books in the data folder. Blocks while it reads their tail.
-fn open_wallet(data: &Path) -> Result<Wallet, StartError> {
+fn open_wallet(config: &Config) -> Result<(Router, Bundled), StartError> {
+    let data = &config.data;
     let books = Embedded::open(Options::at(data)).map_err(|source| StartError::Books {
-        data: data.to_owned(),
+        data: data.clone(),
         source,
     })?;
-    Wallet::over(AnyStore::Embedded(books), Limits::default()).map_err(StartError::Wallet)
+    let wallet = Wallet::over(AnyStore::Embedded(books), Limits::default()).map_err(StartError::Wallet)?;
+    let ending = Ending::default();
+    let options = HttpOptions {
+        access: match &config.wallet_tokens {
+            Some(tokens) => Access::from(tokens.clone()),
+            None => Access::anyone(),
+        },
+        ending: ending.clone(),
+    };
+    let routes = router(wallet.clone(), options);
+    Ok((routes, Bundled { wallet, ending }))
 }
 
 fn server_options(config: &Config) -> ServerOptions {
@@ -246,7 +263,7 @@ async fn stop(running: Running) {
     drop(watcher);
     server.join();
     admin.join();
-    if let Some(wallet) = wallet {
+    if let Some(Bundled { wallet, .. }) = wallet {
         // After the last request: what was answered is on disk already, this only makes the next start quick.
         wallet.close().await;
     }

@@ -64,10 +64,14 @@ pub(crate) fn examples(page: &'static str) -> Vec<Example> {
 }
 
 /// Runs shell as a reader would, in the repository's root, but for what is replaced in it.
-pub(crate) async fn run(shell: &str, replaced: &[(&str, &str)], curl_home: Option<&OsStr>) -> Output {
-    let line = replaced
-        .iter()
-        .fold(shell.to_owned(), |line, (from, to)| line.replace(from, to));
+pub(crate) async fn run<T: AsRef<str>>(
+    shell: &str,
+    replaced: &[(T, T)],
+    curl_home: Option<&OsStr>,
+) -> Output {
+    let line = replaced.iter().fold(shell.to_owned(), |line, (from, to)| {
+        line.replace(from.as_ref(), to.as_ref())
+    });
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", &line]).current_dir(env!("CARGO_MANIFEST_DIR"));
     if let Some(home) = curl_home {

@@ -40,11 +40,13 @@ async fn walk() -> Walked {
     let wallet = Wallet::start("127.0.0.1:0", ledger.path());
     let curl = tempfile::tempdir().unwrap();
     std::fs::write(curl.path().join(".curlrc"), CURLRC).unwrap();
-    let replaced = [("http://127.0.0.1:8081", wallet.address.as_str())];
+    let mut replaced = vec![("http://127.0.0.1:8081".to_owned(), wallet.address.clone())];
     let mut asked = Vec::new();
     for example in page::examples(PAGE) {
         let home = Some(curl.path().as_os_str());
         let output = page::run(example.command, &replaced, home).await;
+        let body = String::from_utf8(output.stdout).unwrap().replace('\r', "");
+        replaced.extend(event_ids(example.answer).zip(event_ids(&body)));
         let said = String::from_utf8(output.stderr).unwrap();
         let [status, method, url, media] = said.splitn(4, ' ').collect::<Vec<_>>()[..] else {
             panic!("line {}: curl said {said:?}", example.line);
@@ -55,7 +57,7 @@ async fn walk() -> Walked {
             method: method.to_ascii_lowercase(),
             path: path.expect("an example asks the wallet").to_owned(),
             media: media.split(';').next().unwrap().to_owned(),
-            body: String::from_utf8(output.stdout).unwrap().replace('\r', ""),
+            body,
             example,
         });
     }
@@ -66,7 +68,14 @@ async fn walk() -> Walked {
     }
 }
 
-/// A text with a placeholder for every time: RFC 3339 with microseconds, or a `date` header.
+/// The ids of the events in a text: each ledger has others, and an example may go on from one that was printed.
+fn event_ids(text: &str) -> impl Iterator<Item = String> {
+    let ids = text.lines().filter_map(|line| line.strip_prefix("id: "));
+    ids.map(str::to_owned)
+}
+
+/// A text with a placeholder for every time: RFC 3339 with microseconds, or a `date` header. And for the id of every
+/// event.
 fn timeless(text: &str) -> String {
     const TIME: &str = "0000-00-00T00:00:00.000000Z";
     let same_shape = |time: &[u8]| {
@@ -85,6 +94,7 @@ fn timeless(text: &str) -> String {
     let text = String::from_utf8(bytes).unwrap();
     let line = |line: &str| match line.strip_prefix("date: ") {
         Some(_) => "date: now".to_owned(),
+        None if line.starts_with("id: ") => "id: opaque".to_owned(),
         None => line.to_owned(),
     };
     text.lines().map(line).collect::<Vec<_>>().join("\n")

@@ -10,6 +10,7 @@
 //! | `GET /v1/accounts/{account_id}/entries` | one page of the statement, `?after=&limit=`; all of it as NDJSON or CSV |
 //! | `POST /v1/transfers` | from one account to another, whole or not at all |
 //! | `GET /v1/requests/{account_id}/{request_id}` | what became of a request id |
+//! | `GET /v1/events` | every entry as it is committed, `?account=&after=`, as server-sent events |
 //! | `POST /v1/requests/{account_id}/{request_id}/abandon` | make sure that an undecided id never happens |
 //! | `GET /healthz`, `/readyz` | the process answers; the store takes commands. No token needed |
 //! | `GET /metrics`, `/openapi.json` | OpenMetrics text; this surface, described |
@@ -28,6 +29,7 @@ use axum::Router;
 use axum::middleware;
 
 use self::auth::Access;
+use self::events::Streams;
 use self::metrics::Metrics;
 use self::routes::Service;
 use crate::Wallet;
@@ -36,6 +38,7 @@ mod accept;
 pub mod auth;
 mod cursor;
 pub mod error;
+mod events;
 mod extract;
 mod metrics;
 mod moment;
@@ -46,6 +49,7 @@ mod statement;
 mod view;
 mod wire;
 
+pub use events::{Ending, KEEP_ALIVE, MAX_STREAMS};
 pub use extract::MAX_BODY_BYTES;
 
 /// What a router is set up with.
@@ -53,6 +57,8 @@ pub use extract::MAX_BODY_BYTES;
 pub struct HttpOptions {
     /// Who may call, and what for.
     pub access: Access,
+    /// Ends the streams that do not end by themselves, so that a server need not wait for them.
+    pub ending: Ending,
 }
 
 /// The routes over a wallet. Dropping a request half-way leaves its command to be decided; its id tells what became
@@ -62,6 +68,7 @@ pub fn router(wallet: Wallet, options: HttpOptions) -> Router {
     let service = Service {
         metrics: Metrics::of(&wallet),
         openapi: openapi::document(&routes),
+        streams: Streams::new(options.ending),
         wallet,
     };
     routes

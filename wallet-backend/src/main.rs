@@ -14,7 +14,7 @@ use tracing_subscriber::EnvFilter;
 use wallet_backend::Wallet;
 use wallet_backend::http::auth::{Access, Secret};
 use wallet_backend::http::serve::Server;
-use wallet_backend::http::{HttpOptions, router};
+use wallet_backend::http::{Ending, HttpOptions, router};
 use wallet_backend::store::embedded;
 use wallet_backend::store::embedded::disk::{Disk, RealDisk};
 
@@ -57,6 +57,7 @@ async fn serve(args: &Serve) -> anyhow::Result<ExitCode> {
         .await
         .with_context(|| format!("cannot listen on {}", args.listen))?;
     say(&format!("listening on {}", server.address()));
+    let ending = Ending::default();
     let stop = async {
         loop {
             tokio::select! {
@@ -66,9 +67,11 @@ async fn serve(args: &Serve) -> anyhow::Result<ExitCode> {
             }
         }
         tracing::info!("stopping: finishing what is in flight");
+        ending.end();
     };
     let options = HttpOptions {
         access: access.clone(),
+        ending: ending.clone(),
     };
     server.run(router(wallet.clone(), options), stop).await;
     wallet.close().await;

@@ -3,6 +3,7 @@
 mod amendments;
 mod auth;
 mod described;
+mod events;
 mod holds;
 mod lists;
 mod money;

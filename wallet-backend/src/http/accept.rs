@@ -1,4 +1,4 @@
-//! Which form of a statement a client takes: the `Accept` header against what there is (RFC 9110, 12.5.1).
+//! Which form of a statement a client takes, and whether it takes a stream of events: the `Accept` header against what there is (RFC 9110, 12.5.1).
 //!
 //! Each form has the quality of the most specific range that names it. The highest one wins; of several, the one that
 //! was named most exactly, so that `application/x-ndjson, */*` is NDJSON; of these the first in [`Form::ALL`].
@@ -43,19 +43,11 @@ impl Form {
     /// # Errors
     /// 406 where the client takes none of them.
     pub(super) fn accepted(headers: &HeaderMap) -> Result<Self, Problem> {
-        let values = headers.get_all(ACCEPT).iter();
-        let ranges: Vec<String> = values
-            .flat_map(|value| value.to_str().unwrap_or_default().split(','))
-            .map(|range| range.trim().to_ascii_lowercase())
-            .filter(|range| !range.is_empty())
-            .collect();
+        let ranges = ranges(headers);
         if ranges.is_empty() {
             return Ok(Self::Json);
         }
-        let quality = |form: Self| {
-            let matches = ranges.iter().filter_map(|range| matched(range, form.media()));
-            matches.max_by_key(|(exact, _)| *exact).unwrap_or_default()
-        };
+        let quality = |form: Self| quality(&ranges, form.media());
         let best = Self::ALL
             .into_iter()
             .map(|form| (quality(form), form))
@@ -70,6 +62,27 @@ impl Form {
             )
         })
     }
+}
+
+/// Whether a client takes a media type at all.
+pub(super) fn takes(headers: &HeaderMap, media: &str) -> bool {
+    let ranges = ranges(headers);
+    ranges.is_empty() || quality(&ranges, media).1 > 0
+}
+
+fn ranges(headers: &HeaderMap) -> Vec<String> {
+    let values = headers.get_all(ACCEPT).iter();
+    values
+        .flat_map(|value| value.to_str().unwrap_or_default().split(','))
+        .map(|range| range.trim().to_ascii_lowercase())
+        .filter(|range| !range.is_empty())
+        .collect()
+}
+
+/// What the most specific range says of a media type.
+fn quality(ranges: &[String], media: &str) -> Match {
+    let matches = ranges.iter().filter_map(|range| matched(range, media));
+    matches.max_by_key(|(exact, _)| *exact).unwrap_or_default()
 }
 
 /// How a range such as `text/*;q=0.5` names a media type, if it does.

@@ -1,6 +1,7 @@
-//! The opaque `after` and `next` of a statement and of the list of accounts, as texts that fit in a URL.
+//! The opaque `after` and `next` of a statement and of the list of accounts, and the `id` of an event, as texts that
+//! fit in a URL.
 //!
-//! Of a statement a store cursor, of the list the id of the last account.
+//! Of a statement a store cursor, of the list the id of the last account, of an event its number.
 //!
 //! Hex of: format byte, then per slot its number and its version (LEB128), then four bytes of checksum. The checksum
 //! covers the account, so that neither a mistyped cursor nor another account's skips entries in silence.
@@ -58,6 +59,26 @@ pub(super) fn decode_account(text: &str) -> Option<Option<AccountId>> {
         return Some(None);
     }
     AccountId::new(&id).ok().map(Some)
+}
+
+/// The text of an event's number: where the events after it begin.
+pub(super) fn encode_event(ledger: u64, number: u64) -> String {
+    let mut bytes = vec![FORMAT];
+    put_varint(&mut bytes, number);
+    text(&of_ledger(ledger), bytes)
+}
+
+/// The number of a text; `None` for anything that [`encode_event`] did not write for this ledger.
+pub(super) fn decode_event(ledger: u64, text: &str) -> Option<u64> {
+    match take_varint(&body(&of_ledger(ledger), text)?)? {
+        (number, []) => Some(number),
+        _ => None,
+    }
+}
+
+/// What a checksum of an event covers in the place of an account: no account has this id.
+fn of_ledger(ledger: u64) -> String {
+    format!("/{ledger:016x}")
 }
 
 /// What a checksum of the list covers in the place of an account: no account has this id.
@@ -203,6 +224,19 @@ mod tests {
             assert_eq!(decode_account(&text[2..]), None);
         }
         assert_eq!(decode_account(&encode(&alice(), &cursor(&[]))), None);
+    }
+
+    #[test]
+    fn an_event_comes_back_as_it_was_and_is_no_event_of_another_ledger() {
+        for number in [0, 1, 300, u64::MAX] {
+            let text = encode_event(7, number);
+            assert_eq!(decode_event(7, &text), Some(number));
+            assert_eq!(decode_event(8, &text), None);
+            assert_eq!(decode_event(7, &text[..text.len() - 2]), None);
+            assert_eq!(decode(&alice(), &text), None);
+            assert_eq!(decode_account(&text), None);
+        }
+        assert_eq!(decode_event(7, &encode(&alice(), &cursor(&[]))), None);
     }
 
     #[test]

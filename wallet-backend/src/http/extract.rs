@@ -47,6 +47,13 @@ pub(super) struct PageQuery {
     pub(super) limit: Option<usize>,
 }
 
+/// `?account=&after=`.
+pub(super) struct EventsQuery {
+    pub(super) account: Option<AccountId>,
+    /// Not decoded yet: a header may stand over it.
+    pub(super) after: Option<String>,
+}
+
 /// The `Idempotency-Key` header.
 pub(super) struct IdempotencyKey(pub(super) Option<RequestId>);
 
@@ -127,25 +134,43 @@ impl<S: Send + Sync> FromRequestParts<S> for PageQuery {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let (mut after, mut limit) = (None, None);
-        for (name, value) in parameters(parts)? {
-            let place = match name.as_str() {
-                "after" => &mut after,
-                "limit" => &mut limit,
-                other => {
-                    let rule = "is no parameter of this route: it takes after and limit";
-                    return Err(Problem::invalid(other, rule));
-                }
-            };
-            if place.replace(value).is_some() {
-                return Err(Problem::invalid(&name, "must be given once"));
-            }
-        }
+        let [after, limit] = named(parts, ["after", "limit"])?;
         Ok(Self {
             after: after.filter(|after| !after.is_empty()),
             limit: limit.map(|limit| page_limit(&limit)).transpose()?,
         })
     }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for EventsQuery {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let [account, after] = named(parts, ["account", "after"])?;
+        let account = account.map(|id| AccountId::new(&id));
+        let account = account.transpose();
+        Ok(Self {
+            account: account.map_err(|error| Problem::invalid("account", error))?,
+            after: after.filter(|after| !after.is_empty()),
+        })
+    }
+}
+
+/// The values of the only parameters that a route takes.
+fn named<const N: usize>(parts: &Parts, names: [&'static str; N]) -> Result<[Option<String>; N], Problem> {
+    let mut values = [const { None }; N];
+    for (name, value) in parameters(parts)? {
+        let place = names.iter().zip(&mut values).find(|(known, _)| **known == name);
+        let Some((_, place)) = place else {
+            let known = names.join(" and ");
+            let rule = format!("is no parameter of this route: it takes {known}");
+            return Err(Problem::invalid(&name, rule));
+        };
+        if place.replace(value).is_some() {
+            return Err(Problem::invalid(&name, "must be given once"));
+        }
+    }
+    Ok(values)
 }
 
 fn page_limit(text: &str) -> Result<usize, Problem> {

@@ -75,6 +75,7 @@ pub(super) struct Metrics {
     operations: Family<Labels, Counter>,
     pending: Gauge,
     queued: Gauge,
+    event_streams: Gauge,
 }
 
 impl Metrics {
@@ -105,6 +106,12 @@ impl Metrics {
         );
         let queued = Gauge::default();
         registry.register("wallet_queued", "Commands that wait for a batch", queued.clone());
+        let event_streams = Gauge::default();
+        registry.register(
+            "wallet_event_streams",
+            "Clients that are being sent events",
+            event_streams.clone(),
+        );
         wallet.observe(move |observed| match observed {
             Observed::Batch { jobs } => {
                 batch.observe(u32::try_from(jobs).unwrap_or(u32::MAX).into());
@@ -116,6 +123,7 @@ impl Metrics {
             operations,
             pending,
             queued,
+            event_streams,
         }
     }
 
@@ -126,11 +134,12 @@ impl Metrics {
     }
 
     /// The text of a scrape.
-    pub(super) fn encode(&self, wallet: &Wallet) -> String {
+    pub(super) fn encode(&self, wallet: &Wallet, event_streams: usize) -> String {
         let gauge = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
         self.pending.set(gauge(wallet.pending()));
-        self.queued
-            .set(gauge(u64::try_from(wallet.queued()).unwrap_or(u64::MAX)));
+        let of = |count: usize| gauge(u64::try_from(count).unwrap_or(u64::MAX));
+        self.queued.set(of(wallet.queued()));
+        self.event_streams.set(of(event_streams));
         let mut text = String::new();
         match prometheus_client::encoding::text::encode(&mut text, &self.registry) {
             Ok(()) => text,

@@ -14,9 +14,10 @@ use serde::Serialize;
 use super::accept::Form;
 use super::auth::{Needs, Scope};
 use super::error::{Code, Problem};
+use super::events::{self, Streams};
 use super::extract::{
-    AccountPath, DEFAULT_PAGE, HoldPath, IdempotencyKey, JsonBody, NoQuery, OptionalJsonBody, PageQuery,
-    RequestPath,
+    AccountPath, DEFAULT_PAGE, EventsQuery, HoldPath, IdempotencyKey, JsonBody, NoQuery, OptionalJsonBody,
+    PageQuery, RequestPath,
 };
 use super::metrics::{self, Metrics, OperationResult, OperationType};
 use super::moment::MomentQuery;
@@ -34,6 +35,7 @@ pub(super) struct Service {
     pub(super) wallet: Wallet,
     pub(super) metrics: Metrics,
     pub(super) openapi: Bytes,
+    pub(super) streams: Streams,
 }
 
 type Shared = State<Arc<Service>>;
@@ -90,6 +92,7 @@ pub(super) fn routes() -> Vec<Route> {
             CREDIT_OR_DEBIT,
             abandon,
         ),
+        on_get("/v1/events", READ, stream_events),
         on_get("/healthz", NOTHING, healthz),
         on_get("/readyz", NOTHING, readyz),
         on_get("/metrics", READ, scrape),
@@ -319,6 +322,10 @@ async fn request(State(service): Shared, _: NoQuery, RequestPath(account, reques
     Ok(json(StatusCode::OK, &body))
 }
 
+async fn stream_events(State(service): Shared, query: EventsQuery, headers: HeaderMap) -> Answered {
+    events::respond(&service.wallet, &service.streams, query, &headers).await
+}
+
 async fn abandon(
     State(service): Shared,
     _: NoQuery,
@@ -354,7 +361,10 @@ async fn readyz(State(service): Shared) -> Answered {
 async fn scrape(State(service): Shared) -> Response {
     typed(
         metrics::CONTENT_TYPE,
-        service.metrics.encode(&service.wallet).into(),
+        service
+            .metrics
+            .encode(&service.wallet, service.streams.open())
+            .into(),
     )
 }
 

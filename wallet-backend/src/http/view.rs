@@ -120,6 +120,14 @@ pub(super) struct EntryJson<'a> {
     link: Option<LinkJson<'a>>,
 }
 
+/// One entry, of whichever account.
+#[derive(Serialize)]
+pub(super) struct EventJson<'a> {
+    account_id: Shown<&'a AccountId>,
+    #[serde(flatten)]
+    entry: EntryJson<'a>,
+}
+
 #[derive(Serialize)]
 struct LinkJson<'a> {
     kind: &'static str,
@@ -282,6 +290,15 @@ impl<'a> From<&'a Entry> for EntryJson<'a> {
             balance_after: entry.balance_after,
             at: Shown(Micros(entry.at)),
             link: entry.link.as_ref().map(LinkJson::from),
+        }
+    }
+}
+
+impl<'a> From<&'a Entry> for EventJson<'a> {
+    fn from(entry: &'a Entry) -> Self {
+        Self {
+            account_id: Shown(&entry.account),
+            entry: entry.into(),
         }
     }
 }

@@ -12,10 +12,17 @@ use wallet_backend::http::auth::{Access, Callers, Keys, Secret, Tokens};
 use super::support::Api;
 use crate::process::{Served, binary};
 
+fn options(access: Access) -> HttpOptions {
+    HttpOptions {
+        access,
+        ..HttpOptions::default()
+    }
+}
+
 fn guarded() -> Api {
     let tokens = Tokens::parse("# two, for rotation\nold\nnew\n").unwrap();
     let access = Access::from(tokens);
-    Api::with(HttpOptions { access })
+    Api::with(options(access))
 }
 
 #[tokio::test]
@@ -64,7 +71,7 @@ fn keyed(scopes: &str) -> (Api, String) {
         keys: Keys::parse(&key.to_string()).unwrap(),
     };
     let access = Access::only(callers);
-    (Api::with(HttpOptions { access }), secret.reveal().to_owned())
+    (Api::with(options(access)), secret.reveal().to_owned())
 }
 
 fn request(method: &str, path: &str, token: &str) -> http::request::Builder {
@@ -173,9 +180,7 @@ async fn keys_that_are_put_in_place_count_from_the_next_request_on() {
         Callers { tokens, keys }
     };
     let access = Access::only(callers(&first));
-    let api = Api::with(HttpOptions {
-        access: access.clone(),
-    });
+    let api = Api::with(options(access.clone()));
     let status = async |secret: &Secret| {
         let asked = request("GET", "/v1/accounts", secret.reveal());
         api.send(asked, "").await.status.as_u16()

@@ -93,8 +93,11 @@ async fn whatever_is_asked_is_answered_as_described_never_by_a_5xx_and_the_books
     let (client, address) = served.client();
     prepare(&served, &client).await;
     let document = client.get(format!("{address}/openapi.json")).bearer_auth(TOKEN);
-    let document = document.send().await.unwrap().bytes().await.unwrap();
-    std::fs::write(folder.path().join("openapi.json"), &document).unwrap();
+    let mut document: Value = document.send().await.unwrap().json().await.unwrap();
+    // Its answer has no end.
+    let events = document["paths"].as_object_mut().unwrap().remove("/v1/events");
+    assert!(events.is_some());
+    std::fs::write(folder.path().join("openapi.json"), document.to_string()).unwrap();
 
     let mut run = schemathesis(folder.path(), &address);
     let output = tokio::task::spawn_blocking(move || run.output().unwrap());

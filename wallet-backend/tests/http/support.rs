@@ -29,12 +29,18 @@ impl Api {
         Self::with(HttpOptions::default())
     }
 
+    /// Streams send what is there and end, so that every answer can be read whole.
     pub(super) fn with(options: HttpOptions) -> Self {
-        Self(router(Wallet::memory().unwrap(), options))
+        Self::of(Wallet::memory().unwrap(), options)
     }
 
     pub(super) fn over(wallet: Wallet) -> Self {
-        Self(router(wallet, HttpOptions::default()))
+        Self::of(wallet, HttpOptions::default())
+    }
+
+    fn of(wallet: Wallet, options: HttpOptions) -> Self {
+        options.ending.end();
+        Self(router(wallet, options))
     }
 
     /// With the accounts `alice` and `bob` in EUR, and 100 minor units on the first.

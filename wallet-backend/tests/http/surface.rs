@@ -34,7 +34,6 @@ async fn an_unknown_route_is_a_problem() {
         "/v1/accounts/alice/holds/h/settle",
         "/v1/reversals/r",
         "/v1/batches",
-        "/v1/events",
         "/v1/reconciliation",
         "/healthz/",
     ] {
