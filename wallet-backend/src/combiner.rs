@@ -1,7 +1,8 @@
 //! Lanes and batches: many callers, one writer.
 //!
 //! Every account has a lane, first in first out. A batch waits for nobody: it is whatever queued while the last one
-//! was under way, lanes in turn, so that a hot account delays a cold one by a batch at most. Everything is bounded
+//! was under way, lanes in turn, so that a hot account delays a cold one by a batch at most. What one caller sends as a
+//! batch of its own ([`Batch`](crate::command::Batch)) has a turn like a lane, and goes whole. Everything is bounded
 //! ([`Limits`]) and every wait ends ([`ANSWER_WITHIN`]). The combiner owns one named thread with a runtime of its
 //! own, so callers may live on any runtime that has its timers on.
 //!
@@ -22,12 +23,15 @@ use tokio::time::Instant;
 use self::in_flight::{Claim, InFlight};
 use self::lanes::{Lanes, Queued};
 use crate::account::{AccountId, Hold, RequestId};
-use crate::command::{AccountView, Answer, HoldView, LedgerError, PastView, RequestView, Task};
+use crate::command::{AccountView, Answer, HoldView, LedgerError, PastView, RequestView, Work};
 use crate::store::{Cursor, EntryPage, Job, Moment, Store};
 
 mod events;
 mod in_flight;
 mod lanes;
+mod ticket;
+
+pub use ticket::Ticket;
 
 /// After this long an answer is `OutcomeUnknown`; of a read, `Unavailable`. Far above any healthy batch, and below
 /// the deadlines that callers and proxies usually set.
@@ -43,7 +47,10 @@ pub struct Limits {
     pub lane: usize,
     /// Jobs in all lanes; beyond it `StoreFull`. Sixteen full lanes, about 30 MB.
     pub store: usize,
-    /// Jobs in one batch: past this size a sync is no longer what a batch costs.
+    /// Commands in all of the callers' batches that wait; beyond it `StoreFull`. Four full ones, about 15 MB, so that
+    /// they fill no place that a lone command needs. A batch of any size finds room where none waits.
+    pub batches: usize,
+    /// Decisions in one batch: past this size a sync is no longer what a batch costs.
     pub batch: usize,
 }
 
@@ -52,6 +59,7 @@ impl Default for Limits {
         Self {
             lane: 4_096,
             store: 65_536,
+            batches: 32_768,
             batch: 8_192,
         }
     }
@@ -60,7 +68,7 @@ impl Default for Limits {
 /// What the combiner tells of itself while it works.
 #[derive(Clone, Copy, Debug)]
 pub enum Observed {
-    /// A batch was handed to the store.
+    /// A batch was handed to the store: of so many decisions.
     Batch { jobs: usize },
     /// The last job of a batch was answered: it is durable. Counted from the handing over.
     Committed { took: Duration },
@@ -176,62 +184,36 @@ impl<S> Clone for Queue<S> {
     }
 }
 
-/// The place of a queued task. Dropped, the task is decided all the same.
-#[derive(Debug)]
-pub struct Ticket {
-    answer: oneshot::Receiver<Result<Answer, LedgerError>>,
-    /// The task's id, where it was being decided already.
-    repeats: Option<(AccountId, RequestId)>,
-}
-
-impl Ticket {
-    /// Waits for the durable answer.
-    ///
-    /// # Errors
-    /// What the ledger answers; `InProgress` after [`REPEAT_WITHIN`] where the id was being decided already;
-    /// `OutcomeUnknown` after [`ANSWER_WITHIN`].
-    pub async fn answer(self) -> Result<Answer, LedgerError> {
-        let within = if self.repeats.is_some() {
-            REPEAT_WITHIN
-        } else {
-            ANSWER_WITHIN
-        };
-        match tokio::time::timeout(within, self.answer).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => Err(unknown("the store stopped before it answered")),
-            Err(_) => Err(match self.repeats {
-                Some((account, request)) => LedgerError::InProgress { account, request },
-                None => unknown("no answer came in time"),
-            }),
-        }
-    }
-}
-
 impl<S: Store> Queue<S> {
-    /// Queues a task and waits for its durable answer. Cancelled, the task is decided all the same.
+    /// Queues a task, or the caller's own batch, and waits for its durable answer. Cancelled, it is decided all the
+    /// same.
     ///
     /// # Errors
     /// What the ledger answers; `LaneFull`, `StoreFull` or `Unavailable` where the task was not taken; `InProgress`
-    /// after [`REPEAT_WITHIN`] where its id was being decided already; `OutcomeUnknown` after [`ANSWER_WITHIN`].
-    pub async fn submit(&self, task: Task) -> Result<Answer, LedgerError> {
-        self.enqueue(task)?.answer().await
+    /// after [`REPEAT_WITHIN`] where a task's id was being decided already; `OutcomeUnknown` after [`ANSWER_WITHIN`].
+    pub async fn submit(&self, work: impl Into<Work>) -> Result<Answer, LedgerError> {
+        self.enqueue(work)?.answer().await
     }
 
-    /// Queues a task without waiting: several of one caller may share a batch.
+    /// The same without waiting: several of one caller may share a batch.
     ///
     /// # Errors
     /// `LaneFull`, `StoreFull` or `Unavailable` where the task was not taken.
-    pub fn enqueue(&self, task: Task) -> Result<Ticket, LedgerError> {
+    pub fn enqueue(&self, work: impl Into<Work>) -> Result<Ticket, LedgerError> {
         self.0.check_open()?;
-        let id = task
-            .request()
-            .map(|request| (task.account().clone(), request.clone()));
-        let claim = id
-            .as_ref()
-            .map(|(account, request)| self.0.in_flight.claim(account, request));
-        let repeats = id.filter(|_| claim.as_ref().is_some_and(|claim| claim.repeated));
+        let work = work.into();
+        let ids = work.tasks().iter();
+        let ids = ids.filter_map(|task| Some((task.account(), task.request()?)));
+        let claims: Vec<Claim> = ids
+            .map(|(account, request)| self.0.in_flight.claim(account, request))
+            .collect();
+        let repeats = match (&work, claims.first()) {
+            (Work::Task(_), Some(claim)) if claim.repeated => Some(claim.id().clone()),
+            // A batch is decided as a whole, and then knows its repetitions.
+            _ => None,
+        };
         let (reply, answer) = oneshot::channel();
-        self.0.lanes.push(Queued { task, reply, claim })?;
+        self.0.lanes.push(Queued { work, reply, claims })?;
         self.0.wake.notify_one();
         Ok(Ticket { answer, repeats })
     }
@@ -326,7 +308,7 @@ impl<S: Store> Queue<S> {
         self.0.store.pending()
     }
 
-    /// Jobs that wait for a batch.
+    /// Decisions that wait for a batch.
     #[must_use]
     pub fn queued(&self) -> usize {
         self.0.lanes.queued()
@@ -389,7 +371,7 @@ impl<S: Store> Shared<S> {
     }
 
     async fn run(&self, batch: Vec<Queued>) {
-        let jobs = batch.len();
+        let jobs = batch.iter().map(|queued| queued.work.weight()).sum();
         if let Some(observer) = self.observer.get() {
             observer(Observed::Batch { jobs });
         }
@@ -399,10 +381,10 @@ impl<S: Store> Shared<S> {
         });
         let with_guard = |queued: Queued| {
             let guard = Guard {
-                _claim: queued.claim,
+                _claims: queued.claims,
                 _timer: Arc::clone(&timer),
             };
-            Job::with(queued.task, queued.reply, Some(Box::new(guard)))
+            Job::with(queued.work, queued.reply, Some(Box::new(guard)))
         };
         let batch = batch.into_iter().map(with_guard).collect();
         drop(timer);
@@ -439,7 +421,7 @@ impl<S: Store> Shared<S> {
         tracing::error!("{PANICKED}; nothing more is decided");
         self.phase.store(BROKEN, Ordering::Release);
         for queued in self.lanes.abort(PANICKED) {
-            drop(queued.claim);
+            drop(queued.claims);
             drop(queued.reply.send(Err(unavailable(PANICKED))));
         }
     }
@@ -457,7 +439,7 @@ impl<S: fmt::Debug> fmt::Debug for Shared<S> {
 
 /// What every job carries until its answer.
 struct Guard {
-    _claim: Option<Claim>,
+    _claims: Vec<Claim>,
     _timer: Arc<Timer>,
 }
 
@@ -485,9 +467,4 @@ fn not_found(account: &AccountId) -> LedgerError {
 fn unavailable(reason: &str) -> LedgerError {
     let reason = reason.to_owned();
     LedgerError::Unavailable { reason }
-}
-
-fn unknown(reason: &str) -> LedgerError {
-    let reason = reason.to_owned();
-    LedgerError::OutcomeUnknown { reason }
 }

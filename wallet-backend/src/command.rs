@@ -6,12 +6,15 @@
 
 use crate::account::{Account, AccountId, Entry, EntryKind, Hold, HoldState, Pending, RequestId};
 
+mod batch;
 mod operation;
 mod outcome;
 mod view;
 
+pub(crate) use batch::answered;
+pub use batch::{Batch, BatchMode, Batched, MAX_BATCH, Work};
 pub use operation::{Amendment, DebitAmount, Operation, Remainder};
-pub use outcome::{Leg, Outcome, Posting, Receipt, ReceiptKind, Refusal};
+pub use outcome::{Decided, Leg, Outcome, Posting, Receipt, ReceiptKind, Refusal};
 pub use view::{AccountView, HoldView, PastView, RequestView};
 
 /// The longest memo, in bytes.
@@ -86,7 +89,7 @@ impl Task {
     }
 }
 
-/// What the store answers to one [`Task`], once everything the decision saw is durable.
+/// What the store answers to one [`Task`] or [`Batch`], once everything the decision saw is durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// `created` is false where the same account was opened before.
@@ -95,6 +98,8 @@ pub enum Answer {
     Decided { outcome: Outcome, replayed: bool },
     /// `more`: pending rows or expired holds are left for the next task.
     Tidied { more: bool },
+    /// Of a [`Batch`].
+    Batched(Batched),
 }
 
 /// An answer that is not stored.
@@ -124,6 +129,9 @@ pub enum LedgerError {
     LaneFull { account: AccountId },
     #[error("the store's queue is full")]
     StoreFull,
+    /// An atomic batch was given up for its command number `culprit`, counted from 0: nothing of it was done.
+    #[error("nothing of the batch was done, for its operation number {culprit}, counted from 0, was refused")]
+    BatchAborted { culprit: usize },
     /// Provably nothing happened.
     #[error("unavailable: {reason}")]
     Unavailable { reason: String },

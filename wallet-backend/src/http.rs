@@ -36,6 +36,7 @@ use crate::Wallet;
 
 mod accept;
 pub mod auth;
+mod batch;
 mod cursor;
 pub mod error;
 mod events;
@@ -50,7 +51,7 @@ mod view;
 mod wire;
 
 pub use events::{Ending, KEEP_ALIVE, MAX_STREAMS};
-pub use extract::MAX_BODY_BYTES;
+pub use extract::{MAX_BATCH_BYTES, MAX_BODY_BYTES};
 
 /// What a router is set up with.
 #[derive(Clone, Debug, Default)]

@@ -4,8 +4,10 @@
 //! [`Changes`](crate::command::Changes) with the rest of its batch and applies them with [`rows::AccountRows::apply`].
 //! Replaying stored changes decides nothing again.
 
+pub mod atomic;
 pub mod decide;
 mod draft;
+pub mod facts;
 pub mod invariants;
 pub mod rows;
 pub mod slots;

@@ -7,19 +7,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::oneshot;
 
 use crate::account::{AccountId, Entry, RequestId, SlotIndex, Timestamp};
-use crate::command::{AccountView, Answer, HoldView, LedgerError, PastView, RequestView, Task};
+use crate::command::{AccountView, Answer, HoldView, LedgerError, PastView, RequestView, Work};
 
 pub mod any;
 pub mod embedded;
 pub mod memory;
 pub mod page;
 
-/// A queued task and who waits for its answer.
+/// A queued task or batch, and who waits for its answer.
 ///
 /// Answered exactly once. Dropped unanswered (a panic, a stopped store), the caller hears that the outcome is
 /// unknown, which is the truth.
 pub struct Job {
-    pub task: Task,
+    pub work: Work,
     reply: Option<oneshot::Sender<Result<Answer, LedgerError>>>,
     /// Falls just before the answer is sent: whatever its owner wants to know about the end of the job.
     guard: Option<Box<dyn Send>>,
@@ -28,18 +28,18 @@ pub struct Job {
 impl Job {
     /// A job, and the end on which its answer arrives.
     #[must_use]
-    pub fn new(task: Task) -> (Self, oneshot::Receiver<Result<Answer, LedgerError>>) {
+    pub fn new(work: impl Into<Work>) -> (Self, oneshot::Receiver<Result<Answer, LedgerError>>) {
         let (sender, receiver) = oneshot::channel();
-        (Self::with(task, sender, None), receiver)
+        (Self::with(work.into(), sender, None), receiver)
     }
 
     pub(crate) fn with(
-        task: Task,
+        work: Work,
         reply: oneshot::Sender<Result<Answer, LedgerError>>,
         guard: Option<Box<dyn Send>>,
     ) -> Self {
         Self {
-            task,
+            work,
             reply: Some(reply),
             guard,
         }
@@ -69,7 +69,7 @@ impl Drop for Job {
 
 impl fmt::Debug for Job {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Job").field(&self.task).finish()
+        f.debug_tuple("Job").field(&self.work).finish()
     }
 }
 
@@ -190,9 +190,12 @@ impl Moment {
 /// A ledger's storage. Every answer, be it a receipt, a refusal, a replay or a read, waits until all that its
 /// decision saw is durable.
 pub trait Store: Send + Sync + 'static {
-    /// Decides and writes a batch in its order, answering each job once it is durable. Resolves when the store can
-    /// take the next batch, which may be before the answers: deciding runs ahead of syncing.
-    fn run(&self, batch: Vec<Job>) -> impl Future<Output = ()> + Send;
+    /// Decides and writes jobs in their order, answering each once it is durable. An atomic [`Batch`] is one write,
+    /// whole or not at all. Resolves when the store can take the next jobs, which may be before the answers: deciding
+    /// runs ahead of syncing.
+    ///
+    /// [`Batch`]: crate::command::Batch
+    fn run(&self, jobs: Vec<Job>) -> impl Future<Output = ()> + Send;
 
     /// The account at one cut, or `None`. What has expired by then is not held any more.
     fn account(

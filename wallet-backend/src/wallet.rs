@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::account::{Account, AccountId, Hold, HoldTerm, RequestId};
 use crate::combiner::{Combiner, Limits, Observed, Queue};
 use crate::command::{
-    AccountView, Amendment, Answer, Command, DebitAmount, LedgerError, Operation, Outcome, PastView,
-    Remainder, RequestView, Task,
+    AccountView, Amendment, Answer, Batch, Batched, Command, DebitAmount, LedgerError, Operation, PastView,
+    Remainder, RequestView, Task, answered,
 };
 use crate::jobs::tidy;
 use crate::money::Amount;
@@ -22,6 +22,8 @@ mod statement;
 pub use events::Events;
 pub use statement::Statement;
 
+pub use crate::command::Decided;
+
 /// The most entries of one statement page, and accounts of one list.
 pub const MAX_PAGE: usize = 1_000;
 
@@ -31,6 +33,7 @@ pub const MAX_PAGE: usize = 1_000;
 /// - **Once.** A request id of an account has one effect, for ever. The same command again is the same outcome, word
 ///   for word; another command under the id is `RequestReused` and names the first field that differs.
 /// - **Whole.** An operation happens with all its legs, or not at all. A refusal changes nothing but its own record.
+/// - **Together.** An atomic [`Batch`] happens with all its operations, or not at all, and then nothing of it is kept.
 /// - **Kept.** Every answer, reads and replays too, waits until all that it saw is durable in the store.
 /// - **Never below.** No slot goes below zero, and what takes money out leaves the floor. `InsufficientFunds` is only
 ///   ever said with proof: slots, pending credits and expired holds together, at one cut.
@@ -46,14 +49,6 @@ pub const MAX_PAGE: usize = 1_000;
 pub struct Wallet {
     combiner: Arc<Combiner<AnyStore>>,
     queue: Queue<AnyStore>,
-}
-
-/// What a request became.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decided {
-    pub outcome: Outcome,
-    /// It was decided earlier, and this is that outcome.
-    pub replayed: bool,
 }
 
 impl Wallet {
@@ -98,7 +93,7 @@ impl Wallet {
     pub async fn open(&self, account: Account) -> Result<(AccountView, bool), LedgerError> {
         match self.queue.submit(Task::Open(account)).await? {
             Answer::Opened { account, created } => Ok((account, created)),
-            Answer::Decided { .. } | Answer::Tidied { .. } => Err(misanswered()),
+            Answer::Decided { .. } | Answer::Tidied { .. } | Answer::Batched(_) => Err(misanswered()),
         }
     }
 
@@ -238,6 +233,21 @@ impl Wallet {
     /// `Invalid`, `AccountNotFound`, `RequestReused`, and those of [`Queue::submit`].
     pub async fn run(&self, command: Command) -> Result<Decided, LedgerError> {
         decided(self.queue.submit(Task::Run(command)).await?)
+    }
+
+    /// Runs commands one after the other, with one answer for them all: where it fits, from one durable write. With
+    /// [`BatchMode::Atomic`](crate::command::BatchMode::Atomic) all of them are done, or nothing is. Cancelled, it is
+    /// decided all the same.
+    ///
+    /// # Errors
+    /// Those of the whole batch: `StoreFull` and `Unavailable`, where nothing of it happened; `OutcomeUnknown`, where
+    /// part of it may have; `Invalid`, where an atomic one is more than the log takes at once. Each command's own are
+    /// among the results.
+    pub async fn batch(&self, batch: Batch) -> Result<Batched, LedgerError> {
+        match self.queue.submit(batch).await? {
+            Answer::Batched(batched) => Ok(batched),
+            Answer::Opened { .. } | Answer::Decided { .. } | Answer::Tidied { .. } => Err(misanswered()),
+        }
     }
 
     /// Claims an undecided id as refused, or says what it became: afterwards the caller is sure.
@@ -397,10 +407,7 @@ fn command(account: &AccountId, request: &RequestId, operation: Operation) -> Co
 }
 
 fn decided(answer: Answer) -> Result<Decided, LedgerError> {
-    match answer {
-        Answer::Decided { outcome, replayed } => Ok(Decided { outcome, replayed }),
-        Answer::Opened { .. } | Answer::Tidied { .. } => Err(misanswered()),
-    }
+    answered(answer).ok_or_else(misanswered)
 }
 
 /// A store that answers another task than it was given: what it did is anybody's guess.

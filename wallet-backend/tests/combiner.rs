@@ -13,12 +13,14 @@ use tokio::sync::Semaphore;
 use wallet_backend::account::{AccountId, RequestId};
 use wallet_backend::combiner::{Combiner, Limits, Observed, Queue};
 use wallet_backend::command::{
-    AccountView, Answer, HoldView, LedgerError, Outcome, PastView, RequestView, Task,
+    AccountView, Answer, HoldView, LedgerError, Outcome, PastView, RequestView, Task, Work,
 };
 use wallet_backend::store::memory::Memory;
 use wallet_backend::store::{Cursor, EntryPage, EventCursor, EventPage, Job, Moment, Store};
 
 use crate::support::{abandon, credit, debit, id, ordinary, request, tidy};
+
+mod batches;
 
 /// A model that says which batch it has got and runs it once it has a permit.
 #[derive(Debug)]
@@ -32,16 +34,17 @@ struct Gated {
 const POISON: &str = "poison";
 
 impl Store for Gated {
-    async fn run(&self, batch: Vec<Job>) {
-        let name = |job: &Job| job.task.request().map_or("-".to_owned(), ToString::to_string);
-        let names: Vec<String> = batch.iter().map(name).collect();
+    async fn run(&self, jobs: Vec<Job>) {
+        let name = |task: &Task| task.request().map_or("-".to_owned(), ToString::to_string);
+        let tasks = jobs.iter().flat_map(|job| job.work.tasks());
+        let names: Vec<String> = tasks.map(name).collect();
         self.batches.send(names.clone()).unwrap();
         self.gate.acquire().await.unwrap().forget();
         assert!(
             !names.iter().any(|name| name == POISON),
             "the poison was in this batch"
         );
-        self.model.run(batch).await;
+        self.model.run(jobs).await;
     }
 
     async fn account(&self, id: &AccountId) -> Result<Option<AccountView>, LedgerError> {
@@ -157,9 +160,9 @@ fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
 }
 
 impl Scene {
-    /// Queues a task whose caller goes away at once.
-    fn leave(&self, task: Task) {
-        assert!(poll(pin!(self.queue.submit(task))).is_pending());
+    /// Queues what its caller goes away from at once.
+    fn leave(&self, work: impl Into<Work>) {
+        assert!(poll(pin!(self.queue.submit(work))).is_pending());
     }
 
     fn run(&self, batches: usize) {
@@ -168,7 +171,12 @@ impl Scene {
 }
 
 fn limits(lane: usize, store: usize, batch: usize) -> Limits {
-    Limits { lane, store, batch }
+    Limits {
+        lane,
+        store,
+        batch,
+        batches: store,
+    }
 }
 
 fn posted(answer: &Result<Answer, LedgerError>) -> bool {

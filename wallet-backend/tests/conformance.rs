@@ -67,7 +67,7 @@ macro_rules! conformance {
 
             #[test]
             fn replies_and_reads_are_the_models() {
-                println!("{}", replies::compare_all(&$factory, 24));
+                println!("{}", replies::compare_all(&$factory, 32));
             }
         }
     };
@@ -163,6 +163,15 @@ macro_rules! conformance {
             a_floor_is_raised_only_to_what_there_is
             terms_that_no_account_could_have_are_no_amendment
             a_reused_id_of_the_new_commands_names_its_field
+            a_batch_decides_each_command_after_those_before_it
+            an_empty_batch_is_applied
+            an_atomic_batch_is_done_whole
+            an_atomic_batch_that_is_refused_leaves_no_trace
+            a_replay_in_an_atomic_batch_counts_as_what_it_repeats
+            what_is_never_stored_gives_an_atomic_batch_up_too
+            an_atomic_batch_knows_what_it_did_itself
+            an_atomic_batch_takes_back_what_it_settled_swept_and_moved
+            a_batch_has_at_most_8192_commands
         ]);
     };
 }

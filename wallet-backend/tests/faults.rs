@@ -5,6 +5,7 @@
 //! after some number of the workload's tasks, all the acknowledged among them. `SLUICE_LONG=1` runs the long versions.
 
 mod answers;
+mod batches;
 mod crashes;
 mod damage;
 mod disk;

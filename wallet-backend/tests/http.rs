@@ -2,6 +2,7 @@
 
 mod amendments;
 mod auth;
+mod batches;
 mod described;
 mod events;
 mod holds;

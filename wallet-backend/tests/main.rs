@@ -6,6 +6,7 @@
     reason = "a test that meets the unexpected should stop there and say where"
 )]
 
+mod batches;
 #[cfg(feature = "http")]
 mod bench;
 mod combiner;

@@ -10,8 +10,8 @@ use wallet_backend::account::{
 };
 use wallet_backend::clock::Clock;
 use wallet_backend::command::{
-    AccountView, Amendment, Answer, Command, DebitAmount, HoldView, LedgerError, Leg, Operation, Outcome,
-    PastView, Posting, Receipt, Refusal, Remainder, RequestView, Task,
+    AccountView, Amendment, Answer, Batch, BatchMode, Batched, Command, DebitAmount, HoldView, LedgerError,
+    Leg, Operation, Outcome, PastView, Posting, Receipt, Refusal, Remainder, RequestView, Task,
 };
 use wallet_backend::money::{Amount, Currency};
 use wallet_backend::store::{Cursor, EntryPage, Event, EventCursor, Job, Moment, Store};
@@ -168,6 +168,15 @@ pub(crate) fn abandon(account: &str, name: &str) -> Task {
     }
 }
 
+/// Commands as one batch.
+pub(crate) fn together(mode: BatchMode, tasks: &[Task]) -> Batch {
+    let command = |task: &Task| match task {
+        Task::Run(command) => command.clone(),
+        other => panic!("no command: {other:?}"),
+    };
+    Batch::new(tasks.iter().map(command).collect(), mode).unwrap()
+}
+
 pub(crate) fn tidy(account: &str) -> Task {
     Task::Tidy { account: id(account) }
 }
@@ -227,7 +236,20 @@ impl<S: Store> Bench<S> {
         self.ask_all(vec![task]).remove(0)
     }
 
-    /// One batch.
+    /// What a caller sends together.
+    pub(crate) fn batch(&self, mode: BatchMode, tasks: &[Task]) -> Result<Batched, LedgerError> {
+        let (job, answer) = Job::new(together(mode, tasks));
+        let answer = self.runtime.block_on(async {
+            self.store.run(vec![job]).await;
+            answer.await.unwrap()
+        });
+        match answer? {
+            Answer::Batched(batched) => Ok(batched),
+            other => panic!("no batch: {other:?}"),
+        }
+    }
+
+    /// The jobs of several callers, of which the store has one go.
     pub(crate) fn ask_all(&self, tasks: Vec<Task>) -> Vec<Result<Answer, LedgerError>> {
         let (jobs, answers): (Vec<_>, Vec<_>) = tasks.into_iter().map(Job::new).unzip();
         self.runtime.block_on(async {

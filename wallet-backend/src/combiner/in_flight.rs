@@ -7,7 +7,7 @@ use dashmap::mapref::entry::Entry;
 
 use crate::account::{AccountId, RequestId};
 
-type Key = (AccountId, RequestId);
+pub(super) type Key = (AccountId, RequestId);
 
 /// Ids, each with the number of undecided jobs that bear it.
 #[derive(Clone, Debug, Default)]
@@ -38,6 +38,13 @@ impl InFlight {
 
     pub(super) fn contains(&self, account: &AccountId, request: &RequestId) -> bool {
         self.0.contains_key(&(account.clone(), request.clone()))
+    }
+}
+
+impl Claim {
+    /// Whose id.
+    pub(super) const fn id(&self) -> &Key {
+        &self.key
     }
 }
 

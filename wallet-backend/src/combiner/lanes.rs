@@ -1,4 +1,4 @@
-//! One queue per account, and the turn-taking between them.
+//! One queue per account, one for the callers' own batches, and the turn-taking between them.
 //!
 //! A lane exists while it has jobs, and its account is then in `ready` or in the hands of [`Lanes::batch`]. Both
 //! change under the lane's shard lock (lock order: shard, then `ready`), so no job is ever left without a turn.
@@ -15,14 +15,14 @@ use tokio::sync::oneshot;
 use super::Limits;
 use super::in_flight::Claim;
 use crate::account::AccountId;
-use crate::command::{Answer, LedgerError, Task};
+use crate::command::{Answer, LedgerError, Task, Work};
 
 /// A job before it is handed to the store.
 #[derive(Debug)]
 pub(super) struct Queued {
-    pub(super) task: Task,
+    pub(super) work: Work,
     pub(super) reply: oneshot::Sender<Result<Answer, LedgerError>>,
-    pub(super) claim: Option<Claim>,
+    pub(super) claims: Vec<Claim>,
 }
 
 /// Every lane.
@@ -31,25 +31,41 @@ pub(super) struct Lanes {
     limits: Limits,
     lanes: DashMap<AccountId, VecDeque<(Queued, Place)>>,
     ready: Mutex<Ready>,
+    /// Tasks in lanes.
     queued: Arc<AtomicUsize>,
+    /// Commands in batches.
+    in_batches: Arc<AtomicUsize>,
 }
 
-/// Accounts with a lane, in the order of their turns.
+/// Whose turn it is.
+#[derive(Debug)]
+enum Turn {
+    Lane(AccountId),
+    /// The first of the batches.
+    Batch,
+}
+
+/// Accounts with a lane and batches, in the order of their turns.
 #[derive(Debug)]
 struct Ready {
-    turns: VecDeque<AccountId>,
+    turns: VecDeque<Turn>,
+    /// As many as have a turn.
+    batches: VecDeque<(Queued, Place)>,
     /// Why no new lane may be made.
     closed: Option<String>,
 }
 
-/// One of the store's places; free again when this falls.
+/// Places that are taken of a number of them; free again when this falls.
 #[derive(Debug)]
-struct Place(Arc<AtomicUsize>);
+struct Place {
+    taken: Arc<AtomicUsize>,
+    count: usize,
+}
 
 impl Drop for Place {
     fn drop(&mut self) {
         // A count that nothing else is published with.
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.taken.fetch_sub(self.count, Ordering::Relaxed);
     }
 }
 
@@ -60,26 +76,55 @@ impl Lanes {
             lanes: DashMap::new(),
             ready: Mutex::new(Ready {
                 turns: VecDeque::new(),
+                batches: VecDeque::new(),
                 closed: None,
             }),
             queued: Arc::default(),
+            in_batches: Arc::default(),
         }
     }
 
-    /// Jobs that wait for a batch.
+    /// Decisions that wait for a batch.
     pub(super) fn queued(&self) -> usize {
-        self.queued.load(Ordering::Relaxed)
+        let in_batches = self.in_batches.load(Ordering::Relaxed);
+        self.queued.load(Ordering::Relaxed).saturating_add(in_batches)
     }
 
-    /// Puts a job at its lane's end.
+    /// Puts a job at the end of its lane, or of the batches.
     pub(super) fn push(&self, job: Queued) -> Result<(), LedgerError> {
-        let place = self.place()?;
-        let account = job.task.account().clone();
+        match &job.work {
+            Work::Task(task) => {
+                let tidies = matches!(task, Task::Tidy { .. });
+                let account = task.account().clone();
+                self.push_task(account, job, tidies)
+            }
+            Work::Batch(_) => self.push_batch(job),
+        }
+    }
+
+    fn push_batch(&self, job: Queued) -> Result<(), LedgerError> {
+        let count = job.work.weight();
+        // A batch that is larger than all the places takes them all.
+        let place = take(
+            &self.in_batches,
+            count.min(self.limits.batches),
+            self.limits.batches,
+        )?;
+        let mut ready = self.ready();
+        if let Some(reason) = &ready.closed {
+            let reason = reason.clone();
+            return Err(LedgerError::Unavailable { reason });
+        }
+        ready.batches.push_back((job, place));
+        ready.turns.push_back(Turn::Batch);
+        Ok(())
+    }
+
+    fn push_task(&self, account: AccountId, job: Queued, tidies: bool) -> Result<(), LedgerError> {
+        let place = take(&self.queued, 1, self.limits.store)?;
         match self.lanes.entry(account) {
             // Tidying is what makes a lane of credits that wait go on: a few jobs that nobody else can send.
-            Entry::Occupied(lane)
-                if lane.get().len() >= self.limits.lane && !matches!(job.task, Task::Tidy { .. }) =>
-            {
+            Entry::Occupied(lane) if lane.get().len() >= self.limits.lane && !tidies => {
                 let account = lane.key().clone();
                 Err(LedgerError::LaneFull { account })
             }
@@ -93,7 +138,7 @@ impl Lanes {
                     let reason = reason.clone();
                     return Err(LedgerError::Unavailable { reason });
                 }
-                ready.turns.push_back(lane.key().clone());
+                ready.turns.push_back(Turn::Lane(lane.key().clone()));
                 drop(ready);
                 drop(lane.insert(VecDeque::from([(job, place)])));
                 Ok(())
@@ -102,17 +147,35 @@ impl Lanes {
     }
 
     /// Whatever is queued, at most a batch of it. Lanes take turns, and every lane that is ready now gets its share:
-    /// a batch divided by the lanes there are, more where room is left. A lane's order is kept.
+    /// a batch divided by the lanes there are, more where room is left. A lane's order is kept. A caller's batch is
+    /// taken whole: one that finds no room is first in the next batch.
     pub(super) fn batch(&self) -> Vec<Queued> {
         let mut batch = Vec::new();
-        let lanes = self.ready().turns.len();
-        let share = self.limits.batch.checked_div(lanes).unwrap_or(1).max(1);
-        while batch.len() < self.limits.batch {
-            let Some(account) = self.ready().turns.pop_front() else {
-                break;
-            };
-            let room = self.limits.batch.saturating_sub(batch.len());
-            self.take(account, share.min(room), &mut batch);
+        let mut room = self.limits.batch;
+        let turns = self.ready().turns.len();
+        let share = room.checked_div(turns).unwrap_or(1).max(1);
+        while room > 0 {
+            let mut ready = self.ready();
+            match ready.turns.pop_front() {
+                None => break,
+                Some(Turn::Lane(account)) => {
+                    drop(ready);
+                    let before = batch.len();
+                    self.take(account, share.min(room), &mut batch);
+                    room = room.saturating_sub(batch.len().saturating_sub(before));
+                }
+                Some(Turn::Batch) => {
+                    let first = ready.batches.front();
+                    let weight = first.map_or(0, |(job, _)| job.work.weight());
+                    if weight > room && !batch.is_empty() {
+                        ready.turns.push_front(Turn::Batch);
+                        break;
+                    }
+                    batch.extend(ready.batches.pop_front().map(|(job, _)| job));
+                    // An empty one takes a turn all the same.
+                    room = room.saturating_sub(weight.max(1));
+                }
+            }
         }
         batch
     }
@@ -127,7 +190,7 @@ impl Lanes {
             lane.remove();
         } else {
             let mut ready = self.ready();
-            ready.turns.push_back(lane.key().clone());
+            ready.turns.push_back(Turn::Lane(lane.key().clone()));
         }
     }
 
@@ -146,6 +209,7 @@ impl Lanes {
         let mut ready = self.ready();
         ready.closed.get_or_insert_with(|| reason.to_owned());
         ready.turns.clear();
+        let batches = std::mem::take(&mut ready.batches);
         drop(ready);
         // A push finds either its lane still here, and the job is taken below, or none, and is refused.
         let accounts: Vec<AccountId> = self.lanes.iter().map(|lane| lane.key().clone()).collect();
@@ -153,21 +217,25 @@ impl Lanes {
             .iter()
             .filter_map(|account| self.lanes.remove(account))
             .flat_map(|(_, lane)| lane)
+            .chain(batches)
             .map(|(job, _)| job)
             .collect()
-    }
-
-    fn place(&self) -> Result<Place, LedgerError> {
-        let most = self.limits.store;
-        let raise = |queued: usize| (queued < most).then(|| queued.saturating_add(1));
-        self.queued
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, raise)
-            .map_err(|_| LedgerError::StoreFull)?;
-        Ok(Place(Arc::clone(&self.queued)))
     }
 
     fn ready(&self) -> MutexGuard<'_, Ready> {
         // Nothing panics while it is held, and a queue of ids has no half state.
         self.ready.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Takes `count` of `most` places.
+fn take(taken: &Arc<AtomicUsize>, count: usize, most: usize) -> Result<Place, LedgerError> {
+    let raise = |now: usize| now.checked_add(count).filter(|sum| *sum <= most);
+    taken
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, raise)
+        .map_err(|_| LedgerError::StoreFull)?;
+    Ok(Place {
+        taken: Arc::clone(taken),
+        count,
+    })
 }

@@ -13,6 +13,14 @@ pub enum Outcome {
     Refused(Refusal),
 }
 
+/// What became of a command: its outcome, now or earlier.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decided {
+    pub outcome: Outcome,
+    /// It was decided earlier, and this is that outcome.
+    pub replayed: bool,
+}
+
 /// Proof of what was done: the operation's own legs only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {

@@ -39,6 +39,8 @@ pub enum Code {
     BalanceLimit,
     CurrencyMismatch,
     AccountNotEmpty,
+    /// A sibling of an atomic batch was refused.
+    BatchAborted,
     HoldNotFound,
     HoldNotOpen,
     HoldExceeded,
@@ -58,7 +60,7 @@ pub enum Code {
 
 impl Code {
     /// Every code, for the API's description.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::InvalidRequest,
         Self::Unauthorized,
         Self::Forbidden,
@@ -78,6 +80,7 @@ impl Code {
         Self::BalanceLimit,
         Self::CurrencyMismatch,
         Self::AccountNotEmpty,
+        Self::BatchAborted,
         Self::HoldNotFound,
         Self::HoldNotOpen,
         Self::HoldExceeded,
@@ -114,6 +117,7 @@ impl Code {
             Self::BalanceLimit => "balance_limit",
             Self::CurrencyMismatch => "currency_mismatch",
             Self::AccountNotEmpty => "account_not_empty",
+            Self::BatchAborted => "batch_aborted",
             Self::HoldNotFound => "hold_not_found",
             Self::HoldNotOpen => "hold_not_open",
             Self::HoldExceeded => "hold_exceeded",
@@ -144,6 +148,7 @@ impl Code {
             | Self::AccountFrozen
             | Self::AccountClosed
             | Self::AccountNotEmpty
+            | Self::BatchAborted
             | Self::RequestInProgress => StatusCode::CONFLICT,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -304,6 +309,7 @@ impl From<LedgerError> for Problem {
             LedgerError::InProgress { .. } => (Code::RequestInProgress, None),
             LedgerError::LaneFull { .. } => (Code::LaneOverloaded, None),
             LedgerError::StoreFull => (Code::StoreOverloaded, None),
+            LedgerError::BatchAborted { .. } => (Code::BatchAborted, None),
             LedgerError::Unavailable { .. } => (Code::Unavailable, None),
             LedgerError::OutcomeUnknown { .. } => {
                 let detail =

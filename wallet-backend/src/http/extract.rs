@@ -18,6 +18,8 @@ use crate::account::{AccountId, RequestId};
 
 /// The longest body, in bytes.
 pub const MAX_BODY_BYTES: usize = 64 * 1024;
+/// The longest body of a batch.
+pub const MAX_BATCH_BYTES: usize = 4 * 1024 * 1024;
 /// A body must have arrived after this long; a client that trickles would hold its connection for ever.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How much of a body that is too long is read and thrown away, so that the client reads the answer instead of
@@ -59,6 +61,9 @@ pub(super) struct IdempotencyKey(pub(super) Option<RequestId>);
 
 /// A body of `application/json`, whole.
 pub(super) struct JsonBody(pub(super) Bytes);
+
+/// The same, of up to [`MAX_BATCH_BYTES`].
+pub(super) struct BatchBody(pub(super) Bytes);
 
 /// The same, or no body at all.
 pub(super) struct OptionalJsonBody(pub(super) Bytes);
@@ -219,7 +224,17 @@ impl<S: Send + Sync> FromRequest<S> for JsonBody {
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
         check_media_type(&parts.headers)?;
-        read(&parts.headers, body).await.map(Self)
+        read(&parts.headers, body, MAX_BODY_BYTES).await.map(Self)
+    }
+}
+
+impl<S: Send + Sync> FromRequest<S> for BatchBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        check_media_type(&parts.headers)?;
+        read(&parts.headers, body, MAX_BATCH_BYTES).await.map(Self)
     }
 }
 
@@ -228,7 +243,7 @@ impl<S: Send + Sync> FromRequest<S> for OptionalJsonBody {
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
-        let body = read(&parts.headers, body).await?;
+        let body = read(&parts.headers, body, MAX_BODY_BYTES).await?;
         if !body.is_empty() {
             check_media_type(&parts.headers)?;
         }
@@ -263,8 +278,8 @@ fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
     Ok(())
 }
 
-async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
-    let read = read_within_limit(headers, body);
+async fn read(headers: &HeaderMap, body: Body, most: usize) -> Result<Bytes, Problem> {
+    let read = read_within_limit(headers, body, most);
     tokio::time::timeout(BODY_TIMEOUT, read)
         .await
         .unwrap_or_else(|_| {
@@ -273,13 +288,13 @@ async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
         })
 }
 
-async fn read_within_limit(headers: &HeaderMap, mut body: Body) -> Result<Bytes, Problem> {
+async fn read_within_limit(headers: &HeaderMap, mut body: Body, most: usize) -> Result<Bytes, Problem> {
     let declared = headers
         .get(CONTENT_LENGTH)
         .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    let limit = u64::try_from(MAX_BODY_BYTES).unwrap_or(u64::MAX);
+    let limit = u64::try_from(most).unwrap_or(u64::MAX);
     if declared.is_none_or(|length| length <= limit) {
-        match Limited::new(&mut body, MAX_BODY_BYTES).collect().await {
+        match Limited::new(&mut body, most).collect().await {
             Ok(whole) => return Ok(whole.to_bytes()),
             Err(error) if error.is::<http_body_util::LengthLimitError>() => {}
             Err(_) => {
@@ -292,7 +307,7 @@ async fn read_within_limit(headers: &HeaderMap, mut body: Body) -> Result<Bytes,
     if !headers.contains_key(EXPECT) {
         discard(body).await;
     }
-    let detail = format!("the body must have at most {MAX_BODY_BYTES} bytes");
+    let detail = format!("the body must have at most {most} bytes");
     Err(Problem::new(Code::BodyTooLarge, detail))
 }
 

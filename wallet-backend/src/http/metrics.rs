@@ -6,15 +6,16 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-use super::error::Code;
+use super::error::{Code, Problem};
 use crate::Wallet;
 use crate::combiner::Observed;
+use crate::command::{Decided, LedgerError, Operation, Outcome};
 
 /// The content type of [`Metrics::encode`].
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// What an operation was.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OperationType {
     Open,
     Credit,
@@ -29,7 +30,7 @@ pub(super) enum OperationType {
 }
 
 /// How it ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OperationResult {
     /// Done now, for the first time.
     Done,
@@ -52,6 +53,34 @@ impl OperationType {
             Self::Reversal => "reversal",
             Self::Amend => "amend",
             Self::Abandon => "abandon",
+        }
+    }
+}
+
+impl From<&Operation> for OperationType {
+    fn from(operation: &Operation) -> Self {
+        match operation {
+            Operation::Credit { .. } => Self::Credit,
+            Operation::Debit { .. } => Self::Debit,
+            Operation::Hold { .. } => Self::Hold,
+            Operation::Capture { .. } => Self::Capture,
+            Operation::Release { .. } => Self::Release,
+            Operation::Transfer { .. } => Self::Transfer,
+            Operation::Reversal { .. } => Self::Reversal,
+            Operation::Amend(_) => Self::Amend,
+        }
+    }
+}
+
+impl From<&Result<Decided, LedgerError>> for OperationResult {
+    fn from(result: &Result<Decided, LedgerError>) -> Self {
+        match result {
+            Ok(Decided { replayed: true, .. }) => Self::Replayed,
+            Ok(Decided { outcome, .. }) => match outcome {
+                Outcome::Posted(_) | Outcome::Amended(_) => Self::Done,
+                Outcome::Refused(refusal) => Self::Problem(Problem::from(refusal).code()),
+            },
+            Err(error) => Self::Problem(Problem::from(error.clone()).code()),
         }
     }
 }
@@ -124,6 +153,22 @@ impl Metrics {
             pending,
             queued,
             event_streams,
+        }
+    }
+
+    /// Counts many at once. There are few kinds of them.
+    pub(super) fn count_all(&self, operations: impl Iterator<Item = (OperationType, OperationResult)>) {
+        let mut counts: Vec<((OperationType, OperationResult), u64)> = Vec::new();
+        for operation in operations {
+            match counts.iter_mut().find(|(known, _)| *known == operation) {
+                Some((_, count)) => *count = count.saturating_add(1),
+                None => counts.push((operation, 1)),
+            }
+        }
+        for ((operation, result), count) in counts {
+            self.operations
+                .get_or_create(&[("type", operation.as_str()), ("result", result.as_str())])
+                .inc_by(count);
         }
     }
 

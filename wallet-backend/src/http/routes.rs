@@ -16,13 +16,13 @@ use super::auth::{Needs, Scope};
 use super::error::{Code, Problem};
 use super::events::{self, Streams};
 use super::extract::{
-    AccountPath, DEFAULT_PAGE, EventsQuery, HoldPath, IdempotencyKey, JsonBody, NoQuery, OptionalJsonBody,
-    PageQuery, RequestPath,
+    AccountPath, BatchBody, DEFAULT_PAGE, EventsQuery, HoldPath, IdempotencyKey, JsonBody, NoQuery,
+    OptionalJsonBody, PageQuery, RequestPath,
 };
 use super::metrics::{self, Metrics, OperationResult, OperationType};
 use super::moment::MomentQuery;
 use super::view::{AccountJson, AccountsJson, HoldJson, PageJson, PastJson, ReceiptJson, RequestJson};
-use super::{cursor, statement, wire};
+use super::{batch, cursor, statement, wire};
 use crate::Wallet;
 use crate::command::{Command, LedgerError, Outcome, RequestView};
 use crate::store::Cursor;
@@ -86,6 +86,7 @@ pub(super) fn routes() -> Vec<Route> {
         on_get("/v1/accounts/{account_id}/entries", READ, entries),
         on_post("/v1/transfers", DEBIT, transfer),
         on_post("/v1/reversals", CREDIT_AND_DEBIT, reversal),
+        on_post("/v1/batches", CREDIT_AND_DEBIT, run_batch),
         on_get("/v1/requests/{account_id}/{request_id}", READ, request),
         on_post(
             "/v1/requests/{account_id}/{request_id}/abandon",
@@ -174,7 +175,7 @@ async fn amend(
     JsonBody(body): JsonBody,
 ) -> Answered {
     let command = wire::amend(account, key, &body)?;
-    run(&service, OperationType::Amend, command).await
+    run(&service, command).await
 }
 
 async fn credit(
@@ -185,7 +186,7 @@ async fn credit(
     JsonBody(body): JsonBody,
 ) -> Answered {
     let command = wire::credit(account, key, &body)?;
-    run(&service, OperationType::Credit, command).await
+    run(&service, command).await
 }
 
 async fn debit(
@@ -196,7 +197,7 @@ async fn debit(
     JsonBody(body): JsonBody,
 ) -> Answered {
     let command = wire::debit(account, key, &body)?;
-    run(&service, OperationType::Debit, command).await
+    run(&service, command).await
 }
 
 async fn hold(
@@ -207,7 +208,7 @@ async fn hold(
     JsonBody(body): JsonBody,
 ) -> Answered {
     let command = wire::hold(account, key, &body)?;
-    run(&service, OperationType::Hold, command).await
+    run(&service, command).await
 }
 
 async fn look_up_hold(State(service): Shared, _: NoQuery, HoldPath(account, hold): HoldPath) -> Answered {
@@ -223,7 +224,7 @@ async fn capture(
     JsonBody(body): JsonBody,
 ) -> Answered {
     let command = wire::capture((account, hold), key, &body)?;
-    run(&service, OperationType::Capture, command).await
+    run(&service, command).await
 }
 
 async fn release(
@@ -234,7 +235,7 @@ async fn release(
     JsonBody(body): JsonBody,
 ) -> Answered {
     let command = wire::release((account, hold), key, &body)?;
-    run(&service, OperationType::Release, command).await
+    run(&service, command).await
 }
 
 async fn transfer(
@@ -244,7 +245,7 @@ async fn transfer(
     JsonBody(body): JsonBody,
 ) -> Answered {
     let command = wire::transfer(key, &body)?;
-    run(&service, OperationType::Transfer, command).await
+    run(&service, command).await
 }
 
 async fn reversal(
@@ -254,23 +255,36 @@ async fn reversal(
     JsonBody(body): JsonBody,
 ) -> Answered {
     let command = wire::reversal(key, &body)?;
-    run(&service, OperationType::Reversal, command).await
+    run(&service, command).await
 }
 
-async fn run(service: &Service, operation: OperationType, command: Command) -> Answered {
-    let (result, answered) = match service.wallet.run(command).await {
-        Ok(decided) => {
-            let result = match (&decided.outcome, decided.replayed) {
-                (_, true) => OperationResult::Replayed,
-                (Outcome::Posted(_) | Outcome::Amended(_), false) => OperationResult::Done,
-                (Outcome::Refused(refusal), false) => OperationResult::Problem(Problem::from(refusal).code()),
-            };
-            (result, Ok(outcome(&decided.outcome, decided.replayed)))
-        }
-        Err(error) => failed(error),
-    };
-    service.metrics.count(operation, result);
-    answered
+async fn run(service: &Service, command: Command) -> Answered {
+    let operation = OperationType::from(&command.operation);
+    let answer = service.wallet.run(command).await;
+    service.metrics.count(operation, OperationResult::from(&answer));
+    match answer {
+        Ok(decided) => Ok(outcome(&decided.outcome, decided.replayed)),
+        Err(error) => failed(error).1,
+    }
+}
+
+async fn run_batch(
+    State(service): Shared,
+    _: NoQuery,
+    IdempotencyKey(key): IdempotencyKey,
+    BatchBody(body): BatchBody,
+) -> Answered {
+    if key.is_some() {
+        let rule = "is each operation's own: a batch takes no Idempotency-Key header";
+        return Err(Problem::invalid("request_id", rule));
+    }
+    let sent = wire::batch(&body)?;
+    // Not needed any more, and long.
+    drop(body);
+    match batch::run(&service.wallet, &service.metrics, sent).await {
+        Ok(body) => Ok(json(StatusCode::OK, &body)),
+        Err(error) => failed(error).1,
+    }
 }
 
 /// A first success is 201 and its replay 200; a refusal keeps its status. The body is the outcome's alone.

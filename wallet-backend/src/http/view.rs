@@ -25,7 +25,16 @@ pub(super) struct ReceiptJson<'a> {
     currency: &'a str,
     status: &'static str,
     at: Shown<Micros>,
-    entries: Vec<LegJson<'a>>,
+    entries: Legs<'a>,
+}
+
+/// Written straight from the receipt.
+struct Legs<'a>(&'a [Leg]);
+
+impl Serialize for Legs<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(LegJson::from))
+    }
 }
 
 #[derive(Serialize)]
@@ -170,7 +179,7 @@ impl<'a> From<&'a Receipt> for ReceiptJson<'a> {
                 Posting::Pending => "pending",
             },
             at: Shown(Micros(receipt.at)),
-            entries: receipt.legs.iter().map(LegJson::from).collect(),
+            entries: Legs(&receipt.legs),
         }
     }
 }

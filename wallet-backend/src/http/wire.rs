@@ -6,14 +6,18 @@
 
 use serde::Deserialize;
 
+use self::batch::{other_than, remainder};
 use self::scalar::{Floor, Memo, Taken, Text, Whole};
 use super::error::{Code, Problem};
 use crate::account::{Account, AccountId, CreditMode, DebitMode, HoldTerm, RequestId, SlotCount, Status};
-use crate::command::{Amendment, Command, Operation, Remainder};
+use crate::command::{Amendment, Command, Operation};
 use crate::money::{Amount, Currency};
 
+mod batch;
 mod diagnose;
 mod scalar;
+
+pub(super) use batch::{SentBatch, batch};
 
 /// `POST /v1/accounts`.
 #[derive(Deserialize)]
@@ -196,10 +200,7 @@ pub(super) fn capture(
     let operation = Operation::Capture {
         hold,
         amount: body.amount.map(|amount| amount.0),
-        remainder: match body.r#final {
-            Some(true) | None => Remainder::Release,
-            Some(false) => Remainder::Keep,
-        },
+        remainder: remainder(body.r#final),
     };
     command(account, key, body.request_id, operation)
 }
@@ -249,10 +250,7 @@ fn command(
 pub(super) fn transfer(key: Option<RequestId>, body: &[u8]) -> Result<Command, Problem> {
     let body: TransferBody = parse(body)?;
     let account = required("from", body.from)?.0;
-    let to = required("to", body.to)?.0;
-    if to == account {
-        return Err(Problem::invalid("to", "must be another account than from"));
-    }
+    let to = other_than(&account, required("to", body.to)?.0)?;
     let operation = Operation::Transfer {
         to,
         amount: required("amount", body.amount)?.0,
@@ -300,13 +298,15 @@ fn required<T>(field: &str, value: Option<T>) -> Result<T, Problem> {
 
 /// Reads a JSON object. serde would take an array for a struct, so the brace is looked for first.
 fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem> {
-    let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
-    if first != Some(&b'{') {
-        let detail = match first {
-            None => "the body must be a JSON object, and it is empty",
-            Some(_) => "the body must be a JSON object",
-        };
-        return Err(Problem::new(Code::InvalidRequest, detail));
-    }
+    check_object(body)?;
     serde_json::from_slice(body).map_err(|_| diagnose::blame::<T>(body))
+}
+
+fn check_object(body: &[u8]) -> Result<(), Problem> {
+    let detail = match body.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        Some(b'{') => return Ok(()),
+        Some(_) => "the body must be a JSON object",
+        None => "the body must be a JSON object, and it is empty",
+    };
+    Err(Problem::new(Code::InvalidRequest, detail))
 }

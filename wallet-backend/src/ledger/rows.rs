@@ -12,6 +12,9 @@ use crate::command::{AccountView, Changes};
 use crate::ledger::invariants::{Rule, Violation, check_rows, signed, step};
 
 mod holds;
+mod undo;
+
+pub use undo::Undo;
 
 /// An account's rows. `slots` holds every slot row ever made, ascending from 0 without a gap.
 #[derive(Clone, Debug, PartialEq, Eq)]

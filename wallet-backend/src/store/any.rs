@@ -14,10 +14,10 @@ pub enum AnyStore {
 }
 
 impl Store for AnyStore {
-    async fn run(&self, batch: Vec<Job>) {
+    async fn run(&self, jobs: Vec<Job>) {
         match self {
-            Self::Memory(store) => store.run(batch).await,
-            Self::Embedded(store) => store.run(batch).await,
+            Self::Memory(store) => store.run(jobs).await,
+            Self::Embedded(store) => store.run(jobs).await,
         }
     }
 

@@ -228,9 +228,9 @@ impl Embedded {
 }
 
 impl Store for Embedded {
-    async fn run(&self, batch: Vec<Job>) {
+    async fn run(&self, jobs: Vec<Job>) {
         let mut room = self.shared.room();
-        let (mut jobs, mut put_back) = (batch.into_iter(), None);
+        let (mut jobs, mut put_back) = (jobs.into_iter(), None);
         loop {
             room.mark_unchanged();
             let wake = Wake(&self.shared);

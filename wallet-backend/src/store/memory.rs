@@ -11,10 +11,11 @@ use tokio::sync::watch;
 use crate::account::{AccountId, Entry, Hold, RequestId, SlotIndex, Timestamp};
 use crate::clock::Clock;
 use crate::command::{
-    AccountView, Answer, Changes, HoldView, LedgerError, Leg, Operation, PastView, RequestRecord,
-    RequestView, Task,
+    AccountView, Answer, Batch, Batched, Changes, HoldView, LedgerError, Leg, PastView, RequestRecord,
+    RequestView, Task, Work,
 };
-use crate::ledger::decide::{Context, Decision, Rows, decide};
+use crate::ledger::atomic::Hand as _;
+use crate::ledger::decide::{Context, Decision, decide};
 use crate::ledger::invariants::{AccountCheck, Violation};
 use crate::ledger::rows::AccountRows;
 use crate::ledger::slots::is_untidy;
@@ -23,6 +24,7 @@ use crate::store::{
     Cursor, EntryPage, Event, EventCursor, EventPage, Job, Moment, Preference, Store, new_id,
 };
 
+mod batches;
 mod past;
 
 use past::Past;
@@ -98,15 +100,33 @@ impl Memory {
     /// As [`decide`]; `Unavailable` once the store has stopped.
     pub fn decide(&self, task: &Task) -> Result<Answer, LedgerError> {
         let mut state = self.lock()?;
-        let context = Context {
+        let answer = state.decide(task, self.context());
+        self.announce(&state);
+        answer
+    }
+
+    /// Decides and applies a batch.
+    ///
+    /// # Errors
+    /// `Unavailable` once the store has stopped. Each command's own are among the results.
+    pub fn decide_batch(&self, batch: &Batch) -> Result<Batched, LedgerError> {
+        let mut state = self.lock()?;
+        let batched = state.decide_batch(batch, &mut || self.context());
+        self.announce(&state);
+        batched
+    }
+
+    /// Says how many entries there are, before the state is free, so that no earlier count replaces a later one.
+    fn announce(&self, state: &State) {
+        let count = u64::try_from(state.events.len()).unwrap_or(u64::MAX);
+        self.entries.send_replace((count, state.ending()));
+    }
+
+    fn context(&self) -> Context {
+        Context {
             now: self.clock.now(),
             prefer: self.preference.next(),
-        };
-        let answer = state.decide(task, context);
-        let count = u64::try_from(state.events.len()).unwrap_or(u64::MAX);
-        // Before the state is free, so that a later count is not replaced by this one.
-        self.entries.send_replace((count, state.ending()));
-        answer
+        }
     }
 
     /// Proves every account's entries against its rows: what is broken, empty where all holds.
@@ -129,6 +149,9 @@ impl Memory {
 impl State {
     fn decide(&mut self, task: &Task, context: Context) -> Result<Answer, LedgerError> {
         loop {
+            if let Some(reason) = &self.stopped {
+                return Err(unavailable(reason));
+            }
             if let Some(answer) = self.step(task, context)? {
                 return Ok(answer);
             }
@@ -137,27 +160,18 @@ impl State {
 
     /// Decides and applies; `None` where that was only what had to come first.
     fn step(&mut self, task: &Task, context: Context) -> Result<Option<Answer>, LedgerError> {
-        let account = task.account();
-        let known = |request: &RequestId| self.requests.get(&(account.clone(), request.clone()));
-        let prior = task.request().and_then(known);
-        let reverses = task.operation().and_then(Operation::reverses).and_then(known);
-        let hold = task.operation().and_then(Operation::hold).and_then(known);
-        let original = reverses.and_then(|known| known.record.as_ref());
-        let rows = Rows {
-            prior: prior.and_then(|known| known.record.as_ref()),
-            own: self.accounts.get(account),
-            target: task.target(original).and_then(|target| self.accounts.get(target)),
-            ended: hold.and_then(|known| known.ended.as_ref()),
-            original,
-            reversed_by: reverses.and_then(|known| known.reversed_by.as_ref()),
-        };
+        let facts = self.facts(task)?;
+        let rows = facts.rows(task, |id| self.accounts.get(id));
         let Decision { changes, answer } = decide(task, rows, context)?;
-        if let Err(violation) = self.apply(changes) {
-            let reason = violation.to_string();
-            self.stopped = Some(reason.clone());
-            return Err(LedgerError::OutcomeUnknown { reason });
-        }
+        self.apply(changes).map_err(|violation| self.stop(&violation))?;
         Ok(answer)
+    }
+
+    /// A decision broke the rows: nothing more is decided.
+    fn stop(&mut self, violation: &Violation) -> LedgerError {
+        let reason = violation.to_string();
+        self.stopped = Some(reason.clone());
+        LedgerError::OutcomeUnknown { reason }
     }
 
     fn apply(&mut self, changes: Changes) -> Result<(), Violation> {
@@ -310,9 +324,12 @@ impl State {
 }
 
 impl Store for Memory {
-    async fn run(&self, batch: Vec<Job>) {
-        for job in batch {
-            let answer = self.decide(&job.task);
+    async fn run(&self, jobs: Vec<Job>) {
+        for job in jobs {
+            let answer = match &job.work {
+                Work::Task(task) => self.decide(task),
+                Work::Batch(batch) => self.decide_batch(batch).map(Answer::Batched),
+            };
             job.answer(answer);
         }
     }

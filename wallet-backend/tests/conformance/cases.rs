@@ -2,6 +2,7 @@
 
 mod accounts;
 mod amendments;
+mod batches;
 mod credits;
 mod debits;
 mod events;
@@ -14,6 +15,7 @@ mod transfers;
 
 pub(super) use accounts::*;
 pub(super) use amendments::*;
+pub(super) use batches::*;
 pub(super) use credits::*;
 pub(super) use debits::*;
 pub(super) use events::*;

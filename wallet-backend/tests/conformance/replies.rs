@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use wallet_backend::account::{CreditMode, Entry, Status, Timestamp};
-use wallet_backend::command::{Amendment, Answer, LedgerError, Outcome, Refusal, RequestView, Task};
+use wallet_backend::command::{
+    Amendment, Answer, BatchMode, LedgerError, Outcome, Refusal, RequestView, Task,
+};
 use wallet_backend::store::{Event, Store};
 
 use super::pasts::{Told, at_every_cursor};
@@ -22,7 +24,7 @@ const NAMES: [&str; 5] = ["ordinary", "slotted", "journal", "hashed", "floored"]
 pub(super) type Met = BTreeMap<&'static str, usize>;
 
 /// Everything that the sequences must have met between them.
-const EVERYTHING: [&str; 17] = [
+const EVERYTHING: [&str; 19] = [
     "credit",
     "debit",
     "hold",
@@ -40,6 +42,8 @@ const EVERYTHING: [&str; 17] = [
     "not reversible",
     "abandoned",
     "error",
+    "batch",
+    "aborted batch",
 ];
 
 /// Runs the sequences of many seeds; says how much that was.
@@ -57,28 +61,42 @@ pub(super) fn compare_all(factory: &impl Factory, seeds: u64) -> String {
     format!("{seeds} sequences, {replies} replies the same: {met:?}")
 }
 
-fn name(answer: &Result<Answer, LedgerError>) -> &'static str {
+/// What was met in an answer: of a batch each result too.
+fn names(answer: &Result<Answer, LedgerError>) -> Vec<&'static str> {
     match answer {
-        Err(_) => "error",
-        Ok(Answer::Opened { .. }) => "opened",
-        Ok(Answer::Tidied { .. }) => "tidied",
-        Ok(Answer::Decided { replayed: true, .. }) => "replayed",
-        Ok(Answer::Decided { outcome, .. }) => match outcome {
-            Outcome::Posted(receipt) => receipt.kind.as_str(),
-            Outcome::Amended(_) => "amended",
-            Outcome::Refused(refusal) => match refusal {
-                Refusal::InsufficientFunds { .. } => "insufficient funds",
-                Refusal::AccountFrozen { .. } => "frozen",
-                Refusal::AccountClosed { .. } => "closed",
-                Refusal::BalanceLimit { .. } => "limit",
-                Refusal::CurrencyMismatch { .. } => "currency",
-                Refusal::AccountNotEmpty { .. } => "not empty",
-                Refusal::HoldNotOpen { .. } => "hold not open",
-                Refusal::HoldExceeded { .. } => "hold exceeded",
-                Refusal::AlreadyReversed { .. } => "already reversed",
-                Refusal::NotReversible { .. } => "not reversible",
-                Refusal::Abandoned => "abandoned",
-            },
+        Err(_) => vec!["error"],
+        Ok(Answer::Opened { .. }) => vec!["opened"],
+        Ok(Answer::Tidied { .. }) => vec!["tidied"],
+        Ok(Answer::Decided { outcome, replayed }) => vec![name(outcome, *replayed)],
+        Ok(Answer::Batched(batched)) => {
+            let whole = if batched.applied { "batch" } else { "aborted batch" };
+            let each = batched.results.iter().map(|result| match result {
+                Ok(decided) => name(&decided.outcome, decided.replayed),
+                Err(LedgerError::BatchAborted { .. }) => "aborted",
+                Err(_) => "error",
+            });
+            [whole].into_iter().chain(each).collect()
+        }
+    }
+}
+
+fn name(outcome: &Outcome, replayed: bool) -> &'static str {
+    match outcome {
+        _ if replayed => "replayed",
+        Outcome::Posted(receipt) => receipt.kind.as_str(),
+        Outcome::Amended(_) => "amended",
+        Outcome::Refused(refusal) => match refusal {
+            Refusal::InsufficientFunds { .. } => "insufficient funds",
+            Refusal::AccountFrozen { .. } => "frozen",
+            Refusal::AccountClosed { .. } => "closed",
+            Refusal::BalanceLimit { .. } => "limit",
+            Refusal::CurrencyMismatch { .. } => "currency",
+            Refusal::AccountNotEmpty { .. } => "not empty",
+            Refusal::HoldNotOpen { .. } => "hold not open",
+            Refusal::HoldExceeded { .. } => "hold exceeded",
+            Refusal::AlreadyReversed { .. } => "already reversed",
+            Refusal::NotReversible { .. } => "not reversible",
+            Refusal::Abandoned => "abandoned",
         },
     }
 }
@@ -93,16 +111,25 @@ fn compare(factory: &impl Factory, seed: u64, met: &mut Met) {
     }
     let (mut numbers, mut told) = (Numbers(seed), Told::default());
     for step in 0..STEPS {
-        let batch: Vec<Task> = (0..=numbers.below(4)).map(|_| task(&mut numbers)).collect();
-        let mut got = store.ask_all(batch.clone());
-        let mut expected = model.ask_all(batch.clone());
-        for answer in &got {
-            *met.entry(name(answer)).or_default() += 1;
+        let tasks: Vec<Task> = (0..=numbers.below(4)).map(|_| task(&mut numbers)).collect();
+        let (mut got, mut expected) = match numbers.below(8) {
+            0 => (
+                sent(&store, BatchMode::Each, &tasks),
+                sent(&model, BatchMode::Each, &tasks),
+            ),
+            1 => (
+                sent(&store, BatchMode::Atomic, &tasks),
+                sent(&model, BatchMode::Atomic, &tasks),
+            ),
+            _ => (store.ask_all(tasks.clone()), model.ask_all(tasks.clone())),
+        };
+        for name in got.iter().flat_map(names) {
+            *met.entry(name).or_default() += 1;
         }
         for answer in got.iter_mut().chain(&mut expected).flatten() {
             mask_answer(answer);
         }
-        assert_eq!(got, expected, "seed {seed}, step {step}: {batch:?}");
+        assert_eq!(got, expected, "seed {seed}, step {step}: {tasks:?}");
         assert_eq!(
             store.store.pending(),
             model.store.pending(),
@@ -146,16 +173,27 @@ fn compare(factory: &impl Factory, seed: u64, met: &mut Met) {
     }
 }
 
-const IDS: u64 = 90;
+/// The commands among the tasks, as one batch.
+fn sent(bench: &Bench<impl Store>, mode: BatchMode, tasks: &[Task]) -> Vec<Result<Answer, LedgerError>> {
+    let commands = tasks.iter().filter(|task| task.operation().is_some());
+    let batched = bench.batch(mode, &commands.cloned().collect::<Vec<_>>());
+    vec![batched.map(Answer::Batched)]
+}
+
+const IDS: u64 = 160;
 
 fn task(numbers: &mut Numbers) -> Task {
     let pick = |numbers: &mut Numbers| NAMES[usize::try_from(numbers.below(5)).unwrap()];
     let account = pick(numbers);
-    let id = format!("r{}", numbers.below(IDS));
+    let id = match numbers.below(5) {
+        0 => format!("r{}", 8 + numbers.below(20)),
+        _ => format!("r{}", 8 + numbers.below(IDS - 8)),
+    };
     let minor = i64::try_from(1 + numbers.below(40)).unwrap();
     // Holds have few names, so that most of them are met again.
     let held = format!("r{}", numbers.below(8));
-    let of = format!("r{}", numbers.below(IDS));
+    // What is reversed has too.
+    let of = format!("r{}", 8 + numbers.below(20));
     match numbers.below(40) {
         0..9 => credit(account, &id, minor),
         9..14 => debit(account, &id, minor),
@@ -212,8 +250,14 @@ impl<S: Store> Opens for Bench<S> {
 }
 
 fn mask_answer(answer: &mut Answer) {
-    if let Answer::Decided { outcome, .. } = answer {
-        mask(outcome);
+    match answer {
+        Answer::Decided { outcome, .. } => mask(outcome),
+        Answer::Batched(batched) => {
+            for decided in batched.results.iter_mut().flatten() {
+                mask(&mut decided.outcome);
+            }
+        }
+        Answer::Opened { .. } | Answer::Tidied { .. } => {}
     }
 }
 
@@ -235,7 +279,7 @@ fn statement(bench: &Bench<impl Store>, name: &str) -> Vec<Entry> {
 
 fn events(bench: &Bench<impl Store>, account: Option<&str>) -> Vec<Event> {
     let mut events = bench.events(0, account, 17);
-    assert!(!events.is_empty());
+    assert!(account.is_some() || !events.is_empty());
     for event in &mut events {
         event.entry.at = Timestamp::default();
     }

@@ -83,7 +83,7 @@ fn request(method: &str, path: &str, token: &str) -> http::request::Builder {
 }
 
 /// Each route of money or of accounts, and the scopes of which one is enough beside `admin`.
-const ROUTES: [(&str, &str, &[&str]); 17] = [
+const ROUTES: [(&str, &str, &[&str]); 18] = [
     ("GET", "/v1/accounts", &["read"]),
     ("POST", "/v1/accounts", &[]),
     ("GET", "/v1/accounts/alice", &["read"]),
@@ -95,6 +95,7 @@ const ROUTES: [(&str, &str, &[&str]); 17] = [
     ("POST", "/v1/accounts/alice/holds/h/capture", &["debit"]),
     ("POST", "/v1/accounts/alice/holds/h/release", &["debit"]),
     ("POST", "/v1/reversals", &[]),
+    ("POST", "/v1/batches", &[]),
     ("GET", "/v1/accounts/alice/entries", &["read"]),
     ("HEAD", "/v1/accounts/alice/entries", &["read"]),
     ("POST", "/v1/transfers", &["debit"]),
@@ -125,10 +126,12 @@ async fn a_key_opens_the_routes_of_its_scopes_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_reversal_may_take_and_return_so_it_needs_both_scopes() {
+async fn what_may_both_take_and_bring_needs_both_scopes() {
     let (api, secret) = keyed("credit,debit");
-    let reply = api.send(request("POST", "/v1/reversals", &secret), "").await;
-    assert_eq!(reply.status, 415);
+    for path in ["/v1/reversals", "/v1/batches"] {
+        let reply = api.send(request("POST", path, &secret), "").await;
+        assert_eq!(reply.status, 415, "{path}");
+    }
 }
 
 #[tokio::test]

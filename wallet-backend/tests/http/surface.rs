@@ -33,7 +33,6 @@ async fn an_unknown_route_is_a_problem() {
         "/v1/accounts/alice/holds/h/capture/",
         "/v1/accounts/alice/holds/h/settle",
         "/v1/reversals/r",
-        "/v1/batches",
         "/v1/reconciliation",
         "/healthz/",
     ] {
@@ -115,7 +114,7 @@ const REQUEST: &str = "/v1/requests/{account_id}/{request_id}";
 const ABANDON: &str = "/v1/requests/{account_id}/{request_id}/abandon";
 
 /// Requests on the account `alice`, the hold `h` and the request id `over`, each on what those before it left.
-const LIVE: [(&str, &str, &str); 34] = [
+const LIVE: [(&str, &str, &str); 37] = [
     (
         "post",
         "/v1/accounts",
@@ -177,6 +176,17 @@ const LIVE: [(&str, &str, &str); 34] = [
         "/v1/reversals",
         r#"{"request_id":"u","account_id":"alice","reverses":"never"}"#,
     ),
+    (
+        "post",
+        "/v1/batches",
+        r#"{"operations":[{"op":"debit","account_id":"alice","request_id":"b1","amount":1},{"op":"debit"}]}"#,
+    ),
+    (
+        "post",
+        "/v1/batches",
+        r#"{"atomic":true,"operations":[{"op":"debit","account_id":"alice","request_id":"b2","amount":999}]}"#,
+    ),
+    ("post", "/v1/batches", "{}"),
     ("patch", ACCOUNT, r#"{"request_id":"p","status":"closed"}"#),
     ("patch", ACCOUNT, r#"{"request_id":"q","floor":5000}"#),
     ("patch", ACCOUNT, r#"{"request_id":"over","slots":4}"#),

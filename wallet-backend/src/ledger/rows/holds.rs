@@ -71,6 +71,22 @@ impl Holds {
         Some(change)
     }
 
+    /// Makes a hold again what it was, `None` for one that was not there.
+    pub(super) fn put_back(&mut self, id: &RequestId, before: Option<Hold>) {
+        let deadline = |hold: &Hold| hold.expires_at.map(|at| (at, hold.id.clone()));
+        if let Some(hold) = self.by_id.remove(id) {
+            self.sum = self.sum.saturating_sub(hold.rest());
+            if let Some(deadline) = deadline(&hold) {
+                self.by_deadline.remove(&deadline);
+            }
+        }
+        if let Some(hold) = before {
+            self.sum = self.sum.saturating_add(hold.rest());
+            self.by_deadline.extend(deadline(&hold));
+            self.by_id.insert(hold.id.clone(), hold);
+        }
+    }
+
     /// Takes in a hold as a checkpoint kept it. `false` where it may not be so.
     pub(super) fn restore(&mut self, hold: Hold) -> bool {
         let Some(sum) = self.sum.checked_add(hold.rest()) else {

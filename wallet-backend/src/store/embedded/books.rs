@@ -115,6 +115,11 @@ impl Books {
         ids.take(limit).filter_map(|id| self.accounts.get(id))
     }
 
+    /// An account's rows, for one who puts them back to what they were before anybody else sees them.
+    pub(super) fn rows_mut(&mut self, id: &AccountId) -> Option<&mut AccountRows> {
+        self.accounts.get_mut(id).map(|held| &mut held.rows)
+    }
+
     pub(super) fn accounts(&self) -> impl Iterator<Item = &Held> {
         self.accounts.values()
     }

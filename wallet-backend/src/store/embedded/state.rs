@@ -10,24 +10,24 @@
 
 use std::sync::Arc;
 
-use crate::command::{Answer, LedgerError, Task};
-use crate::ledger::decide::{Context, Decision, decide};
+use crate::command::{Answer, LedgerError};
 use crate::store::Job;
 use crate::store::embedded::books::Books;
 use crate::store::embedded::events::{Durable, Part};
 use crate::store::embedded::page::PAYLOAD;
-use crate::store::embedded::record::{self, Record, encode};
+use crate::store::embedded::record::{self, Record};
 use crate::store::embedded::records::Records;
 use crate::store::embedded::scan::{position, split_position};
 use crate::store::embedded::segment::{Mark, Place, Segment, pages_for};
 use crate::store::embedded::wire::Writer;
-use crate::store::embedded::write::append_record;
 
-mod once;
+mod deciding;
+mod facts;
 
-/// A batch takes in no more jobs than this. The combiner's largest batch, so that one of its batches is one of ours.
+/// A batch takes in no more decisions than this, unless by one job. The combiner's largest batch, so that one of its
+/// batches is one of ours.
 const MAX_JOBS: usize = 8_192;
-/// Nor more payload, unless by one record. 8 MiB is some 20 ms of a disk's time.
+/// Nor more payload, unless by one record or one atomic batch. 8 MiB is some 20 ms of a disk's time.
 const MAX_BYTES: usize = 8 << 20;
 
 /// A job that has been decided and whose answer must not be heard yet.
@@ -35,8 +35,8 @@ const MAX_BYTES: usize = 8 << 20;
 struct Waiting {
     job: Job,
     answer: Result<Answer, LedgerError>,
-    /// Whether a record of it is in the batch.
-    wrote: bool,
+    /// The first log batch with a record of it.
+    wrote: Option<u64>,
 }
 
 /// The batch that takes in records.
@@ -47,6 +47,8 @@ struct OpenBatch {
     batch: u64,
     payload: Vec<u8>,
     jobs: Vec<Waiting>,
+    /// Decisions that those are.
+    load: usize,
 }
 
 /// A batch on its way to the disk.
@@ -64,6 +66,7 @@ pub(super) struct Sealed {
 struct InFlight {
     sealed: Sealed,
     jobs: Vec<Waiting>,
+    load: usize,
 }
 
 /// The segment after the one in use.
@@ -90,14 +93,22 @@ pub(super) struct Cut {
 /// Answers that may be heard, to be given without the lock.
 pub(super) type Answers = Vec<(Job, Result<Answer, LedgerError>)>;
 
-/// What became of a job that was offered.
-enum Taken {
-    /// Decided; the answer waits in the state, or is here.
-    Done(Option<Result<Answer, LedgerError>>),
-    /// What comes first is in the batch; then the job is to be offered again.
-    Again,
-    /// There is no room until something changes.
-    Wait,
+/// Why a record has no place in the log.
+#[derive(Debug)]
+enum NoPlace {
+    /// The next segment could not be prepared, for this reason; it is tried again.
+    Failed(String),
+    /// It has this many bytes, and no segment does.
+    TooLong(usize),
+}
+
+impl From<NoPlace> for LedgerError {
+    fn from(error: NoPlace) -> Self {
+        unavailable(&match error {
+            NoPlace::Failed(reason) => format!("no room for the next segment: {reason}"),
+            NoPlace::TooLong(bytes) => format!("a record of {bytes} bytes fits no segment"),
+        })
+    }
 }
 
 #[derive(Debug)]
@@ -148,6 +159,7 @@ impl State {
                 batch: end.batch + 1,
                 payload: Vec::new(),
                 jobs: Vec::new(),
+                load: 0,
             },
             in_flight: None,
             next: Next::Idle,
@@ -194,76 +206,14 @@ impl State {
         Some(unavailable(reason))
     }
 
-    /// Takes jobs from the front of `jobs` while there is room. What is left must wait for room.
-    pub(super) fn take_jobs(
-        &mut self,
-        jobs: &mut std::vec::IntoIter<Job>,
-        put_back: &mut Option<Job>,
-        context: &mut dyn FnMut() -> Context,
-        records: &Records,
-    ) -> Answers {
-        let mut answers = Vec::new();
-        while let Some(job) = put_back.take().or_else(|| jobs.next()) {
-            if let Some(refusal) = self.refusal() {
-                answers.push((job, Err(refusal)));
-                continue;
-            }
-            match self.take(&job.task, context(), records) {
-                (Taken::Wait, _) => {
-                    *put_back = Some(job);
-                    break;
-                }
-                (Taken::Again, _) => *put_back = Some(job),
-                (Taken::Done(Some(answer)), wrote) => {
-                    if let Some((job, answer)) = self.await_durable(Waiting { job, answer, wrote }) {
-                        answers.push((job, answer));
-                    }
-                }
-                (Taken::Done(None), _) => answers.push((job, Err(unavailable("the store has stopped")))),
-            }
-        }
-        answers
-    }
-
-    /// Decides one task. The flag says whether a record was written.
-    fn take(&mut self, task: &Task, context: Context, records: &Records) -> (Taken, bool) {
-        let waiting = self.open.jobs.len() + self.in_flight.as_ref().map_or(0, |flight| flight.jobs.len());
-        if self.open.payload.len() >= MAX_BYTES || waiting >= 2 * MAX_JOBS || self.open.jobs.len() >= MAX_JOBS
-        {
-            return (Taken::Wait, false);
-        }
-        let once = match self.once(task, records) {
-            Ok(once) => once,
-            Err(error) => return (Taken::Done(Some(Err(error))), false),
-        };
-        let rows = |id| self.books.get(id).map(|held| &held.rows);
-        let rows = once.rows(rows(task.account()), once.target(task).and_then(rows));
-        let Decision { changes, answer } = match decide(task, rows, context) {
-            Ok(decision) => decision,
-            Err(error) => return (Taken::Done(Some(Err(error))), false),
-        };
-        if changes == crate::command::Changes::default() {
-            return (Taken::Done(answer.map(Ok)), false);
-        }
-        let links = self.books.links(&changes);
-        self.scratch.bytes.clear();
-        encode(self.books.entries(), &changes, &links, &mut self.scratch);
-        let position = match self.place(self.scratch.bytes.len() + 4) {
-            Ok(Some(position)) => position,
-            Ok(None) => return (Taken::Wait, false),
-            Err(error) => return (Taken::Done(Some(Err(error))), false),
-        };
-        if let Err(violation) = self.books.apply(&changes, position) {
-            self.stopped = Some(format!("a decision broke the books: {violation}"));
-            return (Taken::Done(None), false);
-        }
-        append_record(&self.scratch.bytes, &mut self.open.payload);
-        let taken = answer.map_or(Taken::Again, |answer| Taken::Done(Some(Ok(answer))));
-        (taken, true)
+    /// Whether nothing more is decided until a batch is on its way.
+    fn is_full(&self) -> bool {
+        let waiting = self.open.load + self.in_flight.as_ref().map_or(0, |flight| flight.load);
+        self.open.payload.len() >= MAX_BYTES || waiting >= 2 * MAX_JOBS || self.open.load >= MAX_JOBS
     }
 
     /// Where a record of `length` bytes goes; `None` if that has to be waited for.
-    fn place(&mut self, length: usize) -> Result<Option<u64>, LedgerError> {
+    fn place(&mut self, length: usize) -> Result<Option<u64>, NoPlace> {
         if !self.fits(length) {
             if !self.open.payload.is_empty() {
                 return Ok(None);
@@ -280,14 +230,10 @@ impl State {
                     return Ok(None);
                 }
                 Next::Wanted | Next::Preparing => return Ok(None),
-                Next::Failed(reason) => {
-                    return Err(unavailable(&format!("no room for the next segment: {reason}")));
-                }
+                Next::Failed(reason) => return Err(NoPlace::Failed(reason.clone())),
             }
             if !self.fits(length) {
-                return Err(unavailable(&format!(
-                    "a record of {length} bytes fits no segment"
-                )));
+                return Err(NoPlace::TooLong(length));
             }
         }
         let first = Place {
@@ -326,9 +272,12 @@ impl State {
 
     /// Files an answer behind the newest batch; gives it back if that is durable already.
     fn await_durable(&mut self, waiting: Waiting) -> Option<(Job, Result<Answer, LedgerError>)> {
+        let load = waiting.job.work.weight();
         if !self.open.payload.is_empty() {
+            self.open.load += load;
             self.open.jobs.push(waiting);
         } else if let Some(in_flight) = &mut self.in_flight {
+            in_flight.load += load;
             in_flight.jobs.push(waiting);
         } else {
             return Some((waiting.job, waiting.answer));
@@ -354,6 +303,7 @@ impl State {
         self.in_flight = Some(InFlight {
             sealed: sealed.clone(),
             jobs: std::mem::take(&mut self.open.jobs),
+            load: std::mem::take(&mut self.open.load),
         });
         self.open.first += pages;
         self.open.batch += 1;
@@ -400,7 +350,7 @@ impl State {
         let mut answers = Vec::new();
         for waiting in self.in_flight.take().into_iter().flat_map(|flight| flight.jobs) {
             let error = match (waiting.wrote, &waiting.answer) {
-                (false, Err(_)) => unavailable(&reason),
+                (None, Err(_)) => unavailable(&reason),
                 _ => unknown(),
             };
             answers.push((waiting.job, Err(error)));
@@ -408,7 +358,8 @@ impl State {
         self.open.payload.clear();
         for waiting in std::mem::take(&mut self.open.jobs) {
             let error = match (waiting.wrote, &waiting.answer) {
-                (false, Ok(_)) => unknown(),
+                (None, Ok(_)) => unknown(),
+                (Some(first), _) if first < self.open.batch => unknown(),
                 _ => unavailable(&reason),
             };
             answers.push((waiting.job, Err(error)));

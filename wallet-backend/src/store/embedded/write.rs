@@ -58,6 +58,9 @@ pub(super) fn write_batch(
     Ok(end)
 }
 
+/// The bytes in front of each record: its length.
+pub(super) const RECORD_HEAD: usize = 4;
+
 /// Appends a record, with its length, to a batch's payload.
 pub(super) fn append_record(record: &[u8], payload: &mut Vec<u8>) {
     let length = u32::try_from(record.len()).unwrap_or(u32::MAX);

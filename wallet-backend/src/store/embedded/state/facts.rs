@@ -1,72 +1,39 @@
-//! What a decision needs beside the rows of its accounts: what was decided, reversed or ended before.
+//! Finding what was decided, reversed or ended before.
 //!
 //! Each is filed by fingerprint, so what is found is only a candidate, and its record is compared in full.
 
 use super::{State, unavailable};
-use crate::account::{AccountId, Hold, RequestId};
+use crate::account::{AccountId, RequestId};
 use crate::command::{Changes, LedgerError, RequestRecord, Task};
-use crate::ledger::decide::Rows;
-use crate::ledger::rows::AccountRows;
+use crate::ledger::facts::Facts;
 use crate::store::embedded::records::Records;
 use crate::store::embedded::requests::{Filed, fingerprint};
 
-/// Facts of the past that a task asks for.
-#[derive(Debug, Default)]
-pub(super) struct Once {
-    prior: Option<RequestRecord>,
-    original: Option<RequestRecord>,
-    reversed_by: Option<RequestId>,
-    ended: Option<Hold>,
-}
-
-impl Once {
-    /// The other account that the task needs.
-    pub(super) fn target<'a>(&'a self, task: &'a Task) -> Option<&'a AccountId> {
-        task.target(self.original.as_ref())
-    }
-
-    /// All that [`decide`](crate::ledger::decide::decide) needs.
-    pub(super) fn rows<'a>(
-        &'a self,
-        own: Option<&'a AccountRows>,
-        target: Option<&'a AccountRows>,
-    ) -> Rows<'a> {
-        Rows {
-            prior: self.prior.as_ref(),
-            own,
-            target,
-            ended: self.ended.as_ref(),
-            original: self.original.as_ref(),
-            reversed_by: self.reversed_by.as_ref(),
-        }
-    }
-}
-
 impl State {
     /// Reads what `task` asks for. A replay asks for nothing but its own record.
-    pub(super) fn once(&self, task: &Task, records: &Records) -> Result<Once, LedgerError> {
+    pub(super) fn facts(&self, task: &Task, records: &Records) -> Result<Facts, LedgerError> {
         let account = task.account();
-        let mut once = Once::default();
+        let mut facts = Facts::default();
         if let Some(request) = task.request() {
-            once.prior = self.decided(account, request, records)?;
+            facts.prior = self.decided(account, request, records)?;
         }
-        let Some(operation) = task.operation().filter(|_| once.prior.is_none()) else {
-            return Ok(once);
+        let Some(operation) = task.operation().filter(|_| facts.prior.is_none()) else {
+            return Ok(facts);
         };
         if let Some(reverses) = operation.reverses() {
-            once.original = self.decided(account, reverses, records)?;
-            once.reversed_by = self.filed(account, reverses, Filed::Reversal, records, |changes| {
+            facts.original = self.decided(account, reverses, records)?;
+            facts.reversed_by = self.filed(account, reverses, Filed::Reversal, records, |changes| {
                 let (of, reversed, by) = changes.reversal()?;
                 (of == account && reversed == reverses).then(|| by.clone())
             })?;
         }
         let open = |hold| self.books.get(account).and_then(|held| held.rows.hold(hold));
         if let Some(hold) = operation.hold().filter(|hold| open(hold).is_none()) {
-            once.ended = self.filed(account, hold, Filed::HoldEnd, records, |changes| {
+            facts.ended = self.filed(account, hold, Filed::HoldEnd, records, |changes| {
                 changes.ended_hold(account, hold).cloned()
             })?;
         }
-        Ok(once)
+        Ok(facts)
     }
 
     /// The stored record of a request id.
