@@ -13,11 +13,10 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use self::in_flight::{Claim, InFlight};
@@ -25,6 +24,8 @@ use self::lanes::{Lanes, Queued};
 use crate::account::{AccountId, Hold, RequestId};
 use crate::command::{AccountView, Answer, HoldView, LedgerError, PastView, RequestView, Work};
 use crate::store::{Cursor, EntryPage, Job, Moment, Store};
+use crate::sync::atomic::{AtomicU8, Ordering};
+use crate::sync::{Notify, Runtime, thread, timeout, watch};
 
 mod events;
 mod in_flight;
@@ -121,12 +122,10 @@ impl<S: Store> Combiner<S> {
             phase: AtomicU8::new(OPEN),
             observer: Arc::default(),
         });
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
+        let runtime = Runtime::new()?;
         let (finished, done) = watch::channel(false);
         let queue = Queue(Arc::clone(&shared));
-        std::thread::Builder::new()
+        thread::Builder::new()
             .name("wallet-ledger".to_owned())
             .spawn(move || {
                 let shared = Arc::clone(&queue.0);
@@ -333,7 +332,7 @@ impl<S: Store> Queue<S> {
         if self.0.phase() == BROKEN {
             return Err(unavailable(PANICKED));
         }
-        match tokio::time::timeout(ANSWER_WITHIN, read).await {
+        match timeout(ANSWER_WITHIN, read).await {
             Ok(read) => read,
             Err(_) => Err(unavailable("the store did not answer in time")),
         }

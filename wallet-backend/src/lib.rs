@@ -39,6 +39,8 @@ pub mod clock;
 pub mod command;
 pub mod money;
 
+mod sync;
+
 pub mod ledger;
 
 pub mod store;

@@ -4,9 +4,7 @@
 //! change under the lane's shard lock (lock order: shard, then `ready`), so no job is ever left without a turn.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
@@ -16,6 +14,8 @@ use super::Limits;
 use super::in_flight::Claim;
 use crate::account::AccountId;
 use crate::command::{Answer, LedgerError, Task, Work};
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{Mutex, MutexGuard};
 
 /// A job before it is handed to the store.
 #[derive(Debug)]

@@ -5,6 +5,7 @@ use tokio::sync::oneshot;
 use super::{ANSWER_WITHIN, REPEAT_WITHIN};
 use crate::account::{AccountId, RequestId};
 use crate::command::{Answer, LedgerError};
+use crate::sync::timeout;
 
 /// The place of a queued task or batch. Dropped, it is decided all the same.
 #[derive(Debug)]
@@ -26,7 +27,7 @@ impl Ticket {
         } else {
             ANSWER_WITHIN
         };
-        match tokio::time::timeout(within, self.answer).await {
+        match timeout(within, self.answer).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) => Err(unknown("the store stopped before it answered")),
             Err(_) => Err(match self.repeats {

@@ -50,7 +50,6 @@
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 
 use crate::account::{AccountId, RequestId, SlotIndex};
 use crate::clock::Clock;
@@ -67,6 +66,8 @@ use crate::store::embedded::statement::{SlotEntries, SlotReader};
 use crate::store::embedded::threads::Pace;
 use crate::store::page::merge;
 use crate::store::{Cursor, EntryPage, EventCursor, EventPage, Job, Moment, Preference, Store, new_id};
+use crate::sync::MutexGuard;
+use crate::sync::thread::JoinHandle;
 
 mod blocks;
 mod books;
@@ -218,7 +219,7 @@ impl Embedded {
         Ok((cut, slots))
     }
 
-    fn reading(&self) -> Result<std::sync::MutexGuard<'_, State>, LedgerError> {
+    fn reading(&self) -> Result<MutexGuard<'_, State>, LedgerError> {
         let state = self.shared.lock();
         match state.refusal() {
             Some(refusal) => Err(refusal),

@@ -1,13 +1,12 @@
 //! The mutex around the state, and how the threads wake each other.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-
-use tokio::sync::watch;
+use std::sync::{Arc, PoisonError};
 
 use crate::command::LedgerError;
 use crate::store::embedded::disk::Disk;
 use crate::store::embedded::records::Records;
 use crate::store::embedded::state::{Answers, State, unavailable};
+use crate::sync::{Condvar, Mutex, MutexGuard, watch};
 
 /// How far the log is durable.
 #[derive(Clone, Copy, Debug)]

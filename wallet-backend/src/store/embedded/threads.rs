@@ -5,7 +5,6 @@
 
 use std::io;
 use std::sync::{Arc, PoisonError};
-use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use crate::store::embedded::checkpoint::{Checkpoints, Written};
@@ -13,6 +12,7 @@ use crate::store::embedded::segment::{MAX_PAGES, Segment, SegmentHead};
 use crate::store::embedded::shared::{Reached, Shared};
 use crate::store::embedded::state::{Cut, Next, Sealed};
 use crate::store::embedded::write::write_batch;
+use crate::sync::thread::{Builder, JoinHandle};
 
 /// Accounts that are captured for a checkpoint under one hold of the lock: well under a millisecond.
 const CAPTURE: usize = 256;
