@@ -1,10 +1,10 @@
 //! kill -9 of the real binary under load, at moments drawn from a seed, on one data directory that lives on.
 //!
 //! After every restart, before anything new is asked: each operation that had been acknowledged answers the same id
-//! byte for byte as before, each whose outcome was unknown is resolved by sending the same id, the statements pass the
-//! history checker, every balance is the sum of what the clients were told, and `verify` finds nothing: now and then in
-//! what a kill left, and in the end. A moment is "after the k-th answer" or a short time after the start: the fault
-//! itself, waited for by nobody.
+//! byte for byte as before, each whose outcome was unknown is resolved by sending the same id, an atomic batch that was
+//! cut off is there whole or not at all, the statements pass the history checker, every balance is the sum of what the
+//! clients were told, and `verify` finds nothing: now and then in what a kill left, and in the end. A moment is "after
+//! the k-th answer" or a short time after the start: the fault itself, waited for by nobody.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -14,6 +14,7 @@ use std::time::Duration;
 use crate::process::{Served, binary};
 use crate::support::Numbers;
 
+mod asked;
 mod client;
 mod load;
 mod told;
@@ -75,6 +76,12 @@ async fn killed_under_load_it_forgets_nothing_that_it_acknowledged_and_does_noth
     told.judge(rounds);
     assert_eq!(served.stop(), Some(0));
     verify(&store);
+    let kinds = told.kinds();
+    for kind in [
+        "credit", "debit", "hold", "capture", "release", "transfer", "reversal",
+    ] {
+        assert!(kinds.contains(kind), "no {kind} in {kinds:?}");
+    }
     println!("{rounds} rounds: {}", told.figures());
 }
 

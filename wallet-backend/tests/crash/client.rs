@@ -1,6 +1,9 @@
 //! One life of the service, as its clients see it.
 
+use reqwest::Method;
 use serde_json::Value;
+
+use super::asked::Asked;
 
 use crate::process::Served;
 
@@ -26,8 +29,22 @@ impl Client {
     }
 
     /// `None` when the connection broke: it may have happened or not.
-    pub(super) async fn post(&self, path: &str, body: String) -> Option<Reply> {
-        let request = self.http.post(format!("{}{path}", self.base));
+    pub(super) async fn send(&self, asked: &Asked) -> Option<Reply> {
+        let method = if asked.patches() {
+            Method::PATCH
+        } else {
+            Method::POST
+        };
+        self.ask(method, &asked.path(), asked.body()).await
+    }
+
+    /// The same of a batch.
+    pub(super) async fn send_batch(&self, body: String) -> Option<Reply> {
+        self.ask(Method::POST, "/v1/batches", body).await
+    }
+
+    async fn ask(&self, method: Method, path: &str, body: String) -> Option<Reply> {
+        let request = self.http.request(method, format!("{}{path}", self.base));
         let request = request.header("content-type", "application/json").body(body);
         let response = request.send().await.ok()?;
         let replayed = response.headers().contains_key("idempotent-replayed");

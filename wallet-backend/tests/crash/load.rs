@@ -10,8 +10,10 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::asked::{Asked, Wish};
 use super::client::{Client, Reply};
-use super::told::{Asked, Told, Wish};
+use super::told::{Atomic, Told};
+use super::wire::{Batched, batched};
 use crate::process::Served;
 use crate::support::Numbers;
 
@@ -99,12 +101,27 @@ pub(super) async fn until_killed(
     }
 }
 
-/// Makes sure of the past: resolves what is unknown, asks again for what is known, reads the accounts.
+/// Makes sure of the past: that no atomic batch is there in part; resolves what is unknown, asks again for what is
+/// known, reads the accounts.
 pub(super) async fn look_back(told: &Told, client: &Client, numbers: &mut Numbers) {
+    for batch in told.cut_off() {
+        let mut decided = 0;
+        for number in &batch {
+            let Asked { account, request, .. } = told.asked(*number);
+            let found = client.get(&format!("/v1/requests/{account}/{request}")).await;
+            decided += usize::from(found["status"] != "not_found");
+        }
+        assert!(
+            decided == 0 || decided == batch.len(),
+            "{decided} of {} of an atomic batch",
+            batch.len()
+        );
+        told.end_atomic(&batch, Atomic::CutOff);
+    }
     iter(told.unknown())
         .for_each_concurrent(8, async |number| {
             let reply = decide(told, client, number).await;
-            told.resolved(&reply);
+            told.resolved(number, &reply);
         })
         .await;
     let news = told.news();
@@ -132,7 +149,7 @@ async fn repeat(told: &Told, client: &Client, numbers: impl Iterator<Item = usiz
 async fn decide(told: &Told, client: &Client, number: usize) -> Reply {
     let asked = told.asked(number);
     for _ in 0..PATIENCE {
-        let reply = client.post(&asked.path(), asked.body()).await;
+        let reply = client.send(&asked).await;
         let reply = reply.unwrap_or_else(|| panic!("{asked:?}: no answer from a service that is up"));
         if told.hear(number, &reply) {
             return reply;
@@ -155,42 +172,133 @@ struct Sender {
 impl Sender {
     /// Ends when the connection breaks.
     async fn run(mut self) {
-        loop {
-            let number = match self.numbers.below(10) {
-                0 => self.old(),
-                _ => {
-                    let asked = self.new_wish();
-                    self.told.ask(asked)
-                }
-            };
-            // Now and then twice at once, as a client does that lost patience.
-            let times = if self.numbers.below(8) == 0 { 2 } else { 1 };
-            let asked = self.told.asked(number);
-            let path = asked.path();
-            let sends = (0..times).map(|_| self.client.post(&path, asked.body()));
-            for reply in join_all(sends).await {
-                let Some(reply) = reply else { return };
-                if self.told.hear(number, &reply) {
-                    self.answers.send_modify(|answers| *answers += 1);
-                }
+        while self.send_something().await.is_some() {}
+    }
+
+    async fn send_something(&mut self) -> Option<()> {
+        match self.numbers.below(12) {
+            0 => {
+                let number = self.old();
+                self.send(number).await
+            }
+            1 => self.send_batch().await,
+            2 => self.send_atomic().await,
+            _ => {
+                let asked = self.new_wish();
+                let number = self.told.ask(asked);
+                self.send(number).await
             }
         }
     }
 
-    /// Any request of the past, answered or not.
+    /// Now and then twice at once, as a client does that lost patience.
+    fn times(&mut self) -> usize {
+        if self.numbers.below(8) == 0 { 2 } else { 1 }
+    }
+
+    async fn send(&mut self, number: usize) -> Option<()> {
+        let asked = self.told.asked(number);
+        let sends = (0..self.times()).map(|_| self.client.send(&asked));
+        for reply in join_all(sends).await {
+            self.hear(number, &reply?);
+        }
+        Some(())
+    }
+
+    fn hear(&self, number: usize, reply: &Reply) {
+        if self.told.hear(number, reply) {
+            self.answers.send_modify(|answers| *answers += 1);
+        }
+    }
+
+    /// New operations of a batch, and its body.
+    fn new_batch(&mut self, atomic: bool) -> (Vec<usize>, String) {
+        let (mut numbers, mut operations) = (Vec::new(), Vec::new());
+        for _ in 0..2 + self.numbers.below(12) {
+            let asked = self.new_wish();
+            if let Some(operation) = asked.operation() {
+                operations.push(operation);
+                numbers.push(self.told.ask(asked));
+            }
+        }
+        (
+            numbers,
+            json!({"atomic": atomic, "operations": operations}).to_string(),
+        )
+    }
+
+    async fn send_batch(&mut self) -> Option<()> {
+        let (numbers, body) = self.new_batch(false);
+        let sends = (0..self.times()).map(|_| self.client.send_batch(body.clone()));
+        for reply in join_all(sends).await {
+            let Batched { applied, results } = batched(&reply?);
+            assert!(applied && results.len() == numbers.len());
+            for (number, reply) in numbers.iter().zip(&results) {
+                self.hear(*number, reply);
+            }
+        }
+        Some(())
+    }
+
+    /// One that is given up is sent again command by command, so that each of them is decided.
+    async fn send_atomic(&mut self) -> Option<()> {
+        let (numbers, body) = self.new_batch(true);
+        self.told.ask_atomic(&numbers);
+        let Batched { applied, results } = batched(&self.client.send_batch(body).await?);
+        assert_eq!(results.len(), numbers.len());
+        if applied {
+            for (number, reply) in numbers.iter().zip(&results) {
+                self.hear(*number, reply);
+            }
+            self.told.end_atomic(&numbers, Atomic::Applied);
+            return Some(());
+        }
+        let culprits = results
+            .iter()
+            .filter(|reply| !reply.body.contains("batch_aborted"));
+        assert_eq!(culprits.count(), 1, "{results:?}");
+        self.told.end_atomic(&numbers, Atomic::Aborted);
+        for number in numbers {
+            self.send(number).await?;
+        }
+        Some(())
+    }
+
+    /// Any request of the past, answered or not, but for what is on its way in an atomic batch.
     fn old(&mut self) -> usize {
-        let all = u64::try_from(self.told.len()).unwrap();
-        usize::try_from(self.numbers.below(all)).unwrap()
+        loop {
+            let all = u64::try_from(self.told.len()).unwrap();
+            let number = usize::try_from(self.numbers.below(all)).unwrap();
+            if self.told.is_free(number) {
+                return number;
+            }
+        }
     }
 
     fn new_wish(&mut self) -> Asked {
         self.sent += 1;
         let (from, to) = (self.account(), self.account());
         let request = format!("{}-{}", self.name, self.sent);
-        let (account, wish) = match self.numbers.below(40) {
+        let (account, wish) = match self.numbers.below(60) {
             0 => (request.clone(), Wish::Open { more: json!({}) }),
-            1..16 => (from, Wish::Credit),
-            16..30 => (from, Wish::Debit),
+            1 => (
+                from,
+                Wish::Amend {
+                    fields: self.amendment(),
+                },
+            ),
+            2 => (from, Wish::Drain),
+            3..20 => (from, Wish::Credit),
+            20..32 => (from, Wish::Debit),
+            32..40 => {
+                let seconds = [0, 0, 1, 2, 3600][usize::try_from(self.numbers.below(5)).unwrap()];
+                (from, Wish::Hold { seconds })
+            }
+            40..46 => self.with_a_hold(from),
+            46..50 => match self.told.a_move(self.numbers.below(u64::MAX)) {
+                Some(Asked { account, request, .. }) => (account, Wish::Reversal { of: request }),
+                None => (from, Wish::Credit),
+            },
             _ if from == to => (from, Wish::Debit),
             _ => (from, Wish::Transfer { to }),
         };
@@ -200,6 +308,44 @@ impl Sender {
             request,
             wish,
             amount: i64::try_from(amount).unwrap(),
+        }
+    }
+
+    /// What may become of a hold; a credit where there is none yet.
+    fn with_a_hold(&mut self, otherwise: String) -> (String, Wish) {
+        match self.told.a_hold(self.numbers.below(u64::MAX)) {
+            Some(Asked {
+                account,
+                request: hold,
+                ..
+            }) => match self.numbers.below(4) {
+                0 => (account, Wish::Release { hold }),
+                last => (
+                    account,
+                    Wish::Capture {
+                        hold,
+                        last: last == 1,
+                    },
+                ),
+            },
+            None => (otherwise, Wish::Credit),
+        }
+    }
+
+    /// From one slot to 64 and back, and from one way of crediting to another.
+    fn amendment(&mut self) -> Value {
+        let choose = usize::try_from(self.numbers.below(3)).unwrap();
+        match self.numbers.below(4) {
+            0 => {
+                let mode = ["slot", "upsert", "journal"][choose];
+                json!({"credit": mode})
+            }
+            1 => json!({"slots": 1}),
+            2 => json!({"slots": 64}),
+            _ => {
+                let slots = [2, 5, 9][choose];
+                json!({"slots": slots})
+            }
         }
     }
 

@@ -9,63 +9,12 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::asked::{Asked, Wish};
 use super::client::{Client, Reply};
 use super::wire::{read, receipt, statement};
 use crate::history::{Entry, History, Refusal, Span};
-
-/// What may be asked.
-#[derive(Clone, Debug)]
-pub(super) enum Wish {
-    /// With the fields beside id and currency.
-    Open {
-        more: Value,
-    },
-    Credit,
-    Debit,
-    Transfer {
-        to: String,
-    },
-}
-
-/// One request, named for ever.
-#[derive(Clone, Debug)]
-pub(super) struct Asked {
-    pub(super) account: String,
-    pub(super) request: String,
-    pub(super) wish: Wish,
-    pub(super) amount: i64,
-}
-
-impl Asked {
-    pub(super) fn path(&self) -> String {
-        let account = &self.account;
-        match self.wish {
-            Wish::Open { .. } => "/v1/accounts".to_owned(),
-            Wish::Credit => format!("/v1/accounts/{account}/credits"),
-            Wish::Debit => format!("/v1/accounts/{account}/debits"),
-            Wish::Transfer { .. } => "/v1/transfers".to_owned(),
-        }
-    }
-
-    pub(super) fn body(&self) -> String {
-        let (account, request, amount) = (&self.account, &self.request, self.amount);
-        match &self.wish {
-            Wish::Open { more } => {
-                let mut body = json!({"account_id": account, "currency": "EUR"});
-                let fields = body.as_object_mut().unwrap();
-                fields.extend(more.as_object().unwrap().clone());
-                body
-            }
-            Wish::Credit | Wish::Debit => json!({"request_id": request, "amount": amount}),
-            Wish::Transfer { to } => {
-                json!({"request_id": request, "from": account, "to": to, "amount": amount})
-            }
-        }
-        .to_string()
-    }
-}
 
 /// Counts for the report.
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,6 +25,10 @@ struct Figures {
     had_happened: u64,
     had_not: u64,
     repeated: u64,
+    /// Atomic batches.
+    applied: u64,
+    aborted: u64,
+    cut_off: u64,
 }
 
 #[derive(Debug, Default)]
@@ -88,6 +41,12 @@ struct State {
     open: HashSet<usize>,
     /// Requests below this number are old news.
     looked_back: usize,
+    /// Atomic batches without an answer. Their requests are sent in no other way meanwhile.
+    atomic: Vec<Vec<usize>>,
+    /// Requests that placed a hold.
+    holds: Vec<usize>,
+    /// Requests that a reversal may undo.
+    moves: Vec<usize>,
     /// By account: what the answers add up to.
     balances: BTreeMap<String, i64>,
     /// Accounts whose balance was changed since they were read.
@@ -160,9 +119,11 @@ impl Told {
     }
 
     /// How an unknown outcome turned out.
-    pub(super) fn resolved(&self, reply: &Reply) {
-        let figures = &mut self.lock().figures;
-        if reply.replayed || reply.status == 200 {
+    pub(super) fn resolved(&self, number: usize, reply: &Reply) {
+        let mut state = self.lock();
+        let opens = matches!(state.asked[number].wish, Wish::Open { .. });
+        let figures = &mut state.figures;
+        if reply.replayed || opens && reply.status == 200 {
             figures.had_happened += 1;
         } else {
             figures.had_not += 1;
@@ -183,6 +144,46 @@ impl Told {
     /// Numbers of all requests are below this.
     pub(super) fn len(&self) -> usize {
         self.lock().asked.len()
+    }
+
+    /// Whether a request may be sent by itself.
+    pub(super) fn is_free(&self, number: usize) -> bool {
+        !self.lock().atomic.iter().flatten().any(|held| *held == number)
+    }
+
+    /// A hold that was placed, by a number to choose with.
+    pub(super) fn a_hold(&self, choice: u64) -> Option<Asked> {
+        let state = self.lock();
+        let number = pick(&state.holds, choice)?;
+        Some(state.asked[number].clone())
+    }
+
+    /// Something that a reversal may undo.
+    pub(super) fn a_move(&self, choice: u64) -> Option<Asked> {
+        let state = self.lock();
+        let number = pick(&state.moves, choice)?;
+        Some(state.asked[number].clone())
+    }
+
+    /// Notes down that these are on their way as one atomic batch.
+    pub(super) fn ask_atomic(&self, numbers: &[usize]) {
+        self.lock().atomic.push(numbers.to_vec());
+    }
+
+    /// An atomic batch was answered, or looked for after its connection broke.
+    pub(super) fn end_atomic(&self, numbers: &[usize], end: Atomic) {
+        let mut state = self.lock();
+        state.atomic.retain(|held| held != numbers);
+        match end {
+            Atomic::Applied => state.figures.applied += 1,
+            Atomic::Aborted => state.figures.aborted += 1,
+            Atomic::CutOff => state.figures.cut_off += 1,
+        }
+    }
+
+    /// Atomic batches whose connection broke.
+    pub(super) fn cut_off(&self) -> Vec<Vec<usize>> {
+        self.lock().atomic.clone()
     }
 
     /// Reads every account that was touched, and what its statement has gained. Nothing may be under way: each balance is
@@ -230,6 +231,13 @@ impl Told {
         assert!(faults.is_empty(), "round {round}:\n{}", faults.join("\n"));
     }
 
+    /// What was done at least once.
+    pub(super) fn kinds(&self) -> BTreeSet<String> {
+        let state = self.lock();
+        let receipts = state.history.receipts.iter();
+        receipts.map(|receipt| receipt.kind.clone()).collect()
+    }
+
     pub(super) fn figures(&self) -> impl fmt::Display + use<> {
         let Figures {
             acknowledged,
@@ -238,10 +246,14 @@ impl Told {
             had_happened,
             had_not,
             repeated,
+            applied,
+            aborted,
+            cut_off,
         } = self.lock().figures;
         format!(
             "{acknowledged} acknowledged, {refused} refused, {unknown} unknown ({had_happened} had happened, \
-             {had_not} had not), {repeated} asked again and answered the same"
+             {had_not} had not), {repeated} asked again and answered the same; of the atomic batches {applied} applied, \
+             {aborted} given up, {cut_off} cut off, 0 in part"
         )
     }
 
@@ -257,36 +269,72 @@ impl Told {
 }
 
 impl State {
+    fn add(&mut self, account: &str, delta: i64) {
+        self.touched.insert(account.to_owned());
+        *self.balances.entry(account.to_owned()).or_default() += delta;
+    }
+
     fn posted(&mut self, asked: &Asked, reply: &Reply, (number, ended): (usize, u64)) {
         self.figures.acknowledged += 1;
-        let mut add = |account: &String, delta| {
-            self.touched.insert(account.clone());
-            *self.balances.entry(account.clone()).or_default() += delta;
-        };
-        match &asked.wish {
-            Wish::Open { .. } => return add(&asked.account, 0),
-            Wish::Credit => add(&asked.account, asked.amount),
-            Wish::Debit => add(&asked.account, -asked.amount),
-            Wish::Transfer { to } => {
-                add(&asked.account, -asked.amount);
-                add(to, asked.amount);
+        let told: Value = serde_json::from_str(&reply.body).unwrap();
+        let amount = told["amount"].as_i64();
+        let changes = match &asked.wish {
+            Wish::Open { .. } | Wish::Amend { .. } => {
+                self.add(&asked.account, 0);
+                return;
             }
+            Wish::Hold { .. } => {
+                self.holds.push(number);
+                Vec::new()
+            }
+            Wish::Release { .. } => Vec::new(),
+            Wish::Reversal { of } => {
+                let undone = self.asked.iter().find(|each| each.names(&asked.account, of));
+                let undone = undone.unwrap().clone();
+                let changes = undone.changes(amount.unwrap());
+                changes
+                    .into_iter()
+                    .map(|(account, delta)| (account, -delta))
+                    .collect()
+            }
+            Wish::Credit | Wish::Debit | Wish::Drain | Wish::Transfer { .. } | Wish::Capture { .. } => {
+                self.moves.push(number);
+                asked.changes(amount.unwrap())
+            }
+        };
+        self.add(&asked.account, 0);
+        for (account, delta) in changes {
+            self.add(&account, delta);
         }
         let span = Span {
             begun: self.begun[number],
             ended,
         };
-        let told: Value = serde_json::from_str(&reply.body).unwrap();
         self.history.receipts.push(receipt(&told, reply.replayed, span));
     }
+}
+
+/// How an atomic batch ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Atomic {
+    Applied,
+    Aborted,
+    /// Nobody was told; it is there whole or not at all.
+    CutOff,
+}
+
+fn pick(from: &[usize], choice: u64) -> Option<usize> {
+    let count = u64::try_from(from.len()).unwrap();
+    let index = choice.checked_rem(count)?;
+    Some(from[usize::try_from(index).unwrap()])
 }
 
 /// Whether two answers to one request may both be true.
 fn agree(asked: &Asked, first: &Reply, second: &Reply) -> bool {
     let success = |reply: &Reply| matches!(reply.status, 200 | 201);
     if matches!(asked.wish, Wish::Open { .. }) {
-        // What the account looks like changes; that it is there does not.
-        return success(first) && success(second);
+        // What the account looks like changes, and so may what it was opened with; that it is there does not.
+        return success(first) && (success(second) || second.body.contains("account_exists"));
     }
     let status = first.status == second.status || success(first) && success(second);
     status && first.body == second.body

@@ -1,8 +1,10 @@
 //! What the service writes -> what the history checker takes.
 
+use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
-use super::client::Client;
+use super::client::{Client, Reply};
 use crate::history::{Entry, Leg, Link, Read, Receipt, Span};
 
 /// A statement from a cursor on, and the cursor at its end.
@@ -83,6 +85,44 @@ pub(super) fn read(seen: &Value, span: Span) -> Read {
             })
             .collect(),
         span,
+    }
+}
+
+/// What became of a batch: each result as the single route would have answered.
+#[derive(Debug)]
+pub(super) struct Batched {
+    pub(super) applied: bool,
+    pub(super) results: Vec<Reply>,
+}
+
+#[derive(Deserialize)]
+struct Answer<'a> {
+    applied: bool,
+    #[serde(borrow)]
+    results: Vec<Outcome<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Outcome<'a> {
+    status: u16,
+    #[serde(borrow)]
+    receipt: Option<&'a RawValue>,
+    #[serde(borrow)]
+    problem: Option<&'a RawValue>,
+}
+
+/// An answer to a batch, byte for byte.
+pub(super) fn batched(reply: &Reply) -> Batched {
+    assert_eq!(reply.status, 200, "{reply:?}");
+    let Answer { applied, results } = serde_json::from_str(&reply.body).unwrap();
+    let one = |outcome: &Outcome<'_>| Reply {
+        status: outcome.status,
+        replayed: outcome.status == 200,
+        body: outcome.receipt.or(outcome.problem).unwrap().get().to_owned(),
+    };
+    Batched {
+        applied,
+        results: results.iter().map(one).collect(),
     }
 }
 
