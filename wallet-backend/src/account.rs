@@ -107,6 +107,17 @@ show_as_text!(RequestId);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(pub i64);
 
+/// RFC 3339, UTC, with exactly six decimals; outside of the years -9999 to 9999 the microseconds, so that no two times
+/// look alike.
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match jiff::Timestamp::from_microsecond(self.0) {
+            Ok(time) => write!(f, "{time:.6}"),
+            Err(_) => self.0.fmt(f),
+        }
+    }
+}
+
 /// A slot's number, 0 to 63. Slot 0 is the primary and the gate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SlotIndex(u8);
@@ -179,6 +190,19 @@ pub enum Status {
     Closed,
 }
 
+impl Status {
+    /// The name on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::DebitFrozen => "debit_frozen",
+            Self::Frozen => "frozen",
+            Self::Closed => "closed",
+        }
+    }
+}
+
 /// How a credit reaches its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreditMode {
@@ -188,12 +212,35 @@ pub enum CreditMode {
     Journal,
 }
 
+impl CreditMode {
+    /// The name on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Slot => "slot",
+            Self::Upsert => "upsert",
+            Self::Journal => "journal",
+        }
+    }
+}
+
 /// Which slot a debit takes from first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DebitMode {
     Primary,
     /// The slot that the request id hashes to; needs floor 0.
     Hashed,
+}
+
+impl DebitMode {
+    /// The name on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Primary => "primary",
+            Self::Hashed => "hashed",
+        }
+    }
 }
 
 /// What was asked for when the account was opened, and what was changed since.

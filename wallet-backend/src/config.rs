@@ -11,6 +11,7 @@ use wallet_backend::http::serve::Listen;
 use wallet_backend::store::embedded::Options;
 
 pub(crate) mod bench;
+pub(crate) mod offline;
 
 /// A slot-split ledger for hot accounts, over HTTP.
 #[derive(Debug, Parser)]
@@ -25,7 +26,7 @@ pub(crate) enum Action {
     /// Serve the wallet until SIGTERM or SIGINT; requests in flight are finished first.
     Serve(Serve),
     /// Read a whole ledger and prove its chains and sums. Exit 0: clean, 1: found something, 2: could not run.
-    Verify(Verify),
+    Verify(offline::Verify),
     /// Make API keys.
     #[command(subcommand)]
     Key(KeyAction),
@@ -81,18 +82,6 @@ pub(crate) struct Serve {
     /// The embedded store writes a checkpoint after so many bytes of log.
     #[arg(long, hide = true, value_name = "BYTES")]
     checkpoint_bytes: Option<u64>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Verify {
-    /// embedded:DIR. No process may be using it.
-    #[arg(
-        long,
-        env = "WALLET_STORE",
-        value_name = "STORE",
-        default_value = "embedded:./data"
-    )]
-    pub(crate) store: StoreLocation,
 }
 
 /// Where a ledger is kept.

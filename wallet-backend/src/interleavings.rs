@@ -18,6 +18,7 @@ mod account;
 mod clock;
 mod combiner;
 mod command;
+mod journal;
 mod ledger;
 mod money;
 mod store;

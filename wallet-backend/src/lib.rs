@@ -43,6 +43,8 @@ mod sync;
 
 pub mod ledger;
 
+pub mod journal;
+
 pub mod store;
 
 pub mod combiner;

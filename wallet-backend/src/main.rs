@@ -3,9 +3,8 @@
 //! The only anyhow, and the only exit codes: `serve` 0 after a graceful stop, 1 when it could not start; `verify` and
 //! `bench` 0 clean, 1 found something wrong, 2 could not run; `key new` 0, or 1 for a name that is none.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Parser as _;
@@ -15,20 +14,19 @@ use wallet_backend::Wallet;
 use wallet_backend::http::auth::{Access, Secret};
 use wallet_backend::http::serve::Server;
 use wallet_backend::http::{Ending, HttpOptions, router};
-use wallet_backend::store::embedded;
-use wallet_backend::store::embedded::disk::{Disk, RealDisk};
 
 use self::config::bench::{Bench, Engine};
-use self::config::{Action, Cli, KeyAction, KeyNew, Serve, StoreLocation, Verify};
+use self::config::{Action, Cli, KeyAction, KeyNew, Serve, StoreLocation};
 
 mod bench;
 mod config;
+mod offline;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let (outcome, failed) = match cli.command {
         Action::Serve(args) => (serve(&args), ExitCode::from(1)),
-        Action::Verify(args) => (verify(&args), ExitCode::from(2)),
+        Action::Verify(args) => (offline::verify(&args), ExitCode::from(2)),
         Action::Key(KeyAction::New(args)) => (new_key(&args), ExitCode::from(1)),
         Action::Bench(Bench::Engine(args)) => (bench(&args), ExitCode::from(2)),
     };
@@ -111,23 +109,6 @@ fn open(args: &Serve) -> anyhow::Result<Wallet> {
     }
 }
 
-fn verify(args: &Verify) -> anyhow::Result<ExitCode> {
-    let StoreLocation::Embedded(directory) = &args.store else {
-        anyhow::bail!("only a store that is kept can be verified: embedded:DIR");
-    };
-    // Without this check a mistyped name would be made, and found to be without fault.
-    anyhow::ensure!(
-        directory.is_dir(),
-        "there is no directory {}",
-        directory.display()
-    );
-    let disk: Arc<dyn Disk> = Arc::new(RealDisk::new(directory));
-    let report = embedded::verify_on(&disk, progress())
-        .with_context(|| format!("cannot verify the ledger in {}", directory.display()))?;
-    say(&report.to_string());
-    Ok(ExitCode::from(u8::from(!report.is_clean())))
-}
-
 fn bench(args: &Engine) -> anyhow::Result<ExitCode> {
     if !args.json {
         say(bench::HEADINGS);
@@ -143,20 +124,6 @@ fn bench(args: &Engine) -> anyhow::Result<ExitCode> {
         Ok(())
     })?;
     Ok(ExitCode::from(u8::from(!sound)))
-}
-
-/// Shows on a terminal how far a long job is; on anything else it keeps quiet.
-fn progress() -> impl FnMut(u64, u64) {
-    let shown = std::io::stderr().is_terminal();
-    let mut last = 0;
-    move |done, of| {
-        let percent = done.saturating_mul(100).checked_div(of).unwrap_or(100);
-        if shown && percent > last {
-            last = percent;
-            let end = if percent < 100 { '\r' } else { '\n' };
-            eprint!("verified {percent} %{end}");
-        }
-    }
 }
 
 /// Prints a line; a reader that has gone away is no reason to stop.

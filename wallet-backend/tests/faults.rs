@@ -13,5 +13,5 @@ mod reopening;
 mod torn;
 mod trial;
 
-pub(crate) use disk::FaultDisk;
-pub(crate) use trial::small;
+pub(crate) use disk::{FaultDisk, Op};
+pub(crate) use trial::{Workload, open, small};

@@ -22,5 +22,6 @@ mod http;
 mod process;
 mod properties;
 mod protocol;
+mod roots;
 mod support;
 mod wallet;

@@ -200,6 +200,12 @@ impl Time {
         Timestamp(self.0.load(Ordering::Relaxed))
     }
 
+    /// At a moment of UTC.
+    pub(crate) fn starting(at: &str) -> Self {
+        let at: jiff::Timestamp = at.parse().unwrap();
+        Self(Arc::new(AtomicI64::new(at.as_microsecond())))
+    }
+
     pub(crate) fn pass(&self, micros: i64) {
         self.0.fetch_add(micros, Ordering::Relaxed);
     }

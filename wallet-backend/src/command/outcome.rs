@@ -166,3 +166,23 @@ pub enum Refusal {
     #[error("the request was abandoned before it was decided")]
     Abandoned,
 }
+
+impl Refusal {
+    /// The `code` with which the API answers it.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::InsufficientFunds { .. } => "insufficient_funds",
+            Self::AccountFrozen { .. } => "account_frozen",
+            Self::AccountClosed { .. } => "account_closed",
+            Self::BalanceLimit { .. } => "balance_limit",
+            Self::CurrencyMismatch { .. } => "currency_mismatch",
+            Self::AccountNotEmpty { .. } => "account_not_empty",
+            Self::HoldNotOpen { .. } => "hold_not_open",
+            Self::HoldExceeded { .. } => "hold_exceeded",
+            Self::AlreadyReversed { .. } => "already_reversed",
+            Self::NotReversible { .. } => "not_reversible",
+            Self::Abandoned => "abandoned",
+        }
+    }
+}

@@ -9,9 +9,7 @@ use serde::{Serialize, Serializer};
 
 use super::cursor;
 use super::error::Problem;
-use crate::account::{
-    AccountId, CreditMode, DebitMode, Entry, Hold, Link, RequestId, Slot, SlotIndex, Status, Timestamp,
-};
+use crate::account::{AccountId, Entry, Hold, Link, RequestId, Slot, SlotIndex, Timestamp};
 use crate::command::{AccountView, Leg, Outcome, PastView, Posting, Receipt, RequestView};
 use crate::store::{Cursor, EntryPage};
 
@@ -24,7 +22,7 @@ pub(super) struct ReceiptJson<'a> {
     amount: i64,
     currency: &'a str,
     status: &'static str,
-    at: Shown<Micros>,
+    at: Shown<Timestamp>,
     entries: Legs<'a>,
 }
 
@@ -70,7 +68,7 @@ pub(super) struct PastJson<'a> {
     account_id: Shown<&'a AccountId>,
     currency: &'a str,
     /// `null` before the first entry.
-    at: Option<Shown<Micros>>,
+    at: Option<Shown<Timestamp>>,
     /// Its place in the statement.
     cursor: String,
     balance: i64,
@@ -102,7 +100,7 @@ pub(super) struct HoldJson<'a> {
     released: i64,
     status: &'static str,
     /// `null` for one that never expires.
-    expires_at: Option<Shown<Micros>>,
+    expires_at: Option<Shown<Timestamp>>,
 }
 
 /// One page of a statement.
@@ -124,7 +122,7 @@ pub(super) struct EntryJson<'a> {
     #[serde(skip_serializing_if = "is_zero")]
     held_delta: i64,
     balance_after: i64,
-    at: Shown<Micros>,
+    at: Shown<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     link: Option<LinkJson<'a>>,
 }
@@ -178,7 +176,7 @@ impl<'a> From<&'a Receipt> for ReceiptJson<'a> {
                 Posting::Posted => "posted",
                 Posting::Pending => "pending",
             },
-            at: Shown(Micros(receipt.at)),
+            at: Shown(receipt.at),
             entries: Legs(&receipt.legs),
         }
     }
@@ -203,22 +201,10 @@ impl<'a> From<&'a AccountView> for AccountJson<'a> {
         Self {
             account_id: Shown(&account.id),
             currency: account.currency.as_str(),
-            status: match account.status {
-                Status::Active => "active",
-                Status::DebitFrozen => "debit_frozen",
-                Status::Frozen => "frozen",
-                Status::Closed => "closed",
-            },
+            status: account.status.as_str(),
             floor: account.floor,
-            credit: match account.credit {
-                CreditMode::Slot => "slot",
-                CreditMode::Upsert => "upsert",
-                CreditMode::Journal => "journal",
-            },
-            debit: match account.debit {
-                DebitMode::Primary => "primary",
-                DebitMode::Hashed => "hashed",
-            },
+            credit: account.credit.as_str(),
+            debit: account.debit.as_str(),
             balance: view.balance(),
             available: view.available(),
             held: view.held,
@@ -234,7 +220,7 @@ impl<'a> From<&'a PastView> for PastJson<'a> {
         Self {
             account_id: Shown(&past.account),
             currency: past.currency.as_str(),
-            at: past.at.map(|at| Shown(Micros(at))),
+            at: past.at.map(Shown),
             cursor: cursor::encode(&past.account, &Cursor(seen.collect())),
             balance: past.balance(),
             held: past.held,
@@ -263,7 +249,7 @@ impl<'a> From<&'a Hold> for HoldJson<'a> {
             captured: hold.captured,
             released: hold.released,
             status: hold.state.as_str(),
-            expires_at: hold.expires_at.map(|at| Shown(Micros(at))),
+            expires_at: hold.expires_at.map(Shown),
         }
     }
 }
@@ -297,7 +283,7 @@ impl<'a> From<&'a Entry> for EntryJson<'a> {
             delta: entry.delta,
             held_delta: entry.held_delta,
             balance_after: entry.balance_after,
-            at: Shown(Micros(entry.at)),
+            at: Shown(entry.at),
             link: entry.link.as_ref().map(LinkJson::from),
         }
     }
@@ -357,21 +343,6 @@ impl<T: fmt::Display> Serialize for Shown<T> {
     }
 }
 
-/// RFC 3339, UTC, six decimals.
-struct Micros(Timestamp);
-
-impl fmt::Display for Micros {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Timestamp(micros) = self.0;
-        let time = jiff::Timestamp::from_microsecond(micros).unwrap_or(if micros < 0 {
-            jiff::Timestamp::MIN
-        } else {
-            jiff::Timestamp::MAX
-        });
-        write!(f, "{time:.6}")
-    }
-}
-
 #[expect(
     clippy::trivially_copy_pass_by_ref,
     reason = "serde's skip_serializing_if hands out a reference"
@@ -417,8 +388,8 @@ mod tests {
 
     #[test]
     fn a_time_has_six_decimals_also_on_the_full_second() {
-        assert_eq!(Micros(Timestamp(0)).to_string(), "1970-01-01T00:00:00.000000Z");
-        assert_eq!(Micros(Timestamp(-1)).to_string(), "1969-12-31T23:59:59.999999Z");
+        assert_eq!(Timestamp(0).to_string(), "1970-01-01T00:00:00.000000Z");
+        assert_eq!(Timestamp(-1).to_string(), "1969-12-31T23:59:59.999999Z");
     }
 
     #[test]

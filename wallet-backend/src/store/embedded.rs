@@ -11,6 +11,8 @@
 //! | `log/NNNNNNNNNN.seg` | the log: segments of 4 KiB pages, zero-filled ahead, used once | `segment`, `page` |
 //! | `state/NNNNNNNNNN.ckpt` | checkpoints: every account (base), or those that changed (delta) | `checkpoint`, `blocks` |
 //! | `index/NNNNNNNNNN.run` | where the requests up to a checkpoint are, sorted by fingerprint | `run`, `blocks` |
+//! | `roots/YYYY-MM-DD.ndjson` | the root of the history at a day's end, published | `roots`, `daily` |
+//! | `heads/NNNNNNNNNN.heads` | the heads of the chains under the newest root | `heads`, `blocks` |
 //!
 //! Every file begins with a magic number and a format version; an unknown version is refused by name.
 //!
@@ -55,6 +57,7 @@ use crate::account::{AccountId, RequestId, SlotIndex};
 use crate::clock::Clock;
 use crate::command::{AccountView, HoldView, LedgerError, PastView, RequestView};
 use crate::ledger::decide::Context;
+use crate::store::embedded::daily::Daily;
 use crate::store::embedded::disk::{Disk, Lock};
 use crate::store::embedded::links::Chain;
 use crate::store::embedded::look_up::{Candidates, failed_read};
@@ -72,9 +75,11 @@ use crate::sync::thread::JoinHandle;
 mod blocks;
 mod books;
 mod checkpoint;
+mod daily;
 pub mod disk;
 mod error;
 mod events;
+mod heads;
 mod layout;
 mod links;
 mod look_up;
@@ -86,6 +91,7 @@ mod record;
 mod records;
 mod report;
 mod requests;
+mod roots;
 mod rows;
 mod run;
 mod scan;
@@ -102,7 +108,7 @@ mod write;
 pub use error::{Damage, OpenError};
 pub use options::Options;
 pub use report::{Finding, Report};
-pub use verify::{VerifyError, verify, verify_on};
+pub use verify::{VerifyError, verify, verify_against, verify_on};
 
 /// A ledger in a directory.
 #[derive(Debug)]
@@ -157,9 +163,16 @@ impl Embedded {
             parts,
             end,
             checkpoints,
+            saved,
             tail,
         } = open::open(&disk, tail, new_id())?;
-        let state = State::new(books, (segment, parts), end, tail, !checkpoints.has_base());
+        let daily_root = options.daily_root.map(|every| Daily {
+            clock: options.clock.clone(),
+            every,
+            is_new: end.batch == 0,
+        });
+        let mut state = State::new(books, (segment, parts), end, tail, !checkpoints.has_base());
+        state.saved = saved;
         let shared = Arc::new(Shared::new(disk, store, state));
         let pace = Pace {
             segment_pages: Options::pages(options.segment_bytes, 16),
@@ -167,7 +180,7 @@ impl Embedded {
             checkpoint_bytes_at_close: options.checkpoint_bytes / 16,
             retry: options.retry,
         };
-        let threads = threads::start(&shared, pace, checkpoints).map_err(|error| {
+        let threads = threads::start(&shared, pace, checkpoints, daily_root).map_err(|error| {
             // Those that did start have nothing to do and end at this.
             shared.stop("not all of its threads could be started");
             OpenError::io("start the store's threads")(error)
@@ -193,6 +206,7 @@ impl Embedded {
         self.shared.lock().closing = true;
         self.shared.work.notify_all();
         self.shared.announce_closing();
+        self.shared.roots.notify_all();
         self.running.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 

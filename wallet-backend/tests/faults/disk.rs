@@ -129,6 +129,14 @@ impl FaultDisk {
         }
     }
 
+    /// Blocks until a file has this name.
+    pub(crate) fn await_file(&self, name: &str) {
+        let mut inner = self.inner();
+        while !inner.names.contains_key(name) {
+            inner = self.0.changed.wait(inner).unwrap();
+        }
+    }
+
     /// The disk as it comes up after a power cut now.
     pub(crate) fn after(&self, cut: PowerCut) -> Self {
         let inner = self.inner();

@@ -34,6 +34,8 @@ pub(crate) fn small(disk: &FaultDisk) -> Options {
         fresh_bytes: 16 << 10,
         checkpoint_bytes: 48 << 10,
         retry: Duration::from_millis(1),
+        // A root reads and writes at moments of its own.
+        daily_root: None,
         ..Options::on(Arc::new(disk.clone()))
     }
 }

@@ -119,6 +119,32 @@ async fn verify_exits_0_on_a_clean_ledger_1_on_a_damaged_one_and_2_where_it_cann
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("1 accounts, 2 entries, 2 requests"), "{said}");
 
+    // The root that it told holds, and goes on to hold as the history goes on; another one does not.
+    let root = said.split("root ").nth(1).unwrap().split(';').next().unwrap();
+    let served = Served::start("127.0.0.1:0", &store, &[]);
+    let more = json!({"request_id": "more", "amount": 1});
+    assert_eq!(
+        post(&served.client(), "/v1/accounts/alice/credits", more).await.0,
+        201
+    );
+    assert_eq!(served.stop(), Some(0));
+    let against = |root: &str| {
+        let output = binary(&["verify", "--store", &store, "--against", root])
+            .output()
+            .unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8(said).unwrap())
+    };
+    let (code, said) = against(root);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(!said.contains("; 0 earlier ones agree"), "{said}");
+    let (records, digest) = root.split_once(':').unwrap();
+    let reversed: String = digest.chars().rev().collect();
+    let (code, said) = against(&format!("{records}:{reversed}"));
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("are not what they were"), "{said}");
+    assert_eq!(against("yesterday").0, Some(2));
+
     // One flipped bit in the page of the first batch.
     let segment = first_segment(&data.join("log"));
     let mut bytes = fs::read(&segment).unwrap();

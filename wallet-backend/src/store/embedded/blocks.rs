@@ -1,4 +1,4 @@
-//! Derived files: checkpoints and request runs. What is in them can be rebuilt from the log.
+//! Derived files: checkpoints, request runs, heads of chains. What is in them can be rebuilt from the log.
 //!
 //! Blocks of 4096 bytes: a checksum (xxh3-64, seeded with store, kind, file number and block number), 8 bytes of zero,
 //! 4080 of payload. Block 0 is the head: magic, format version, kind, store, number, the body's length, then the
@@ -21,7 +21,7 @@ const HEAD: usize = 16;
 /// Payload bytes of a block.
 pub(super) const ROOM: usize = BLOCK - HEAD;
 const MAGIC: u64 = u64::from_le_bytes(*b"SLUICEDF");
-/// The format of both kinds of derived file.
+/// The format of every kind of derived file.
 pub(super) const FORMAT: u64 = 1;
 /// Where block 0 has the version: behind the block's own head and the magic number.
 const VERSION_AT: usize = HEAD + 8;
@@ -42,6 +42,7 @@ pub(super) struct FileId {
 pub(super) enum Kind {
     Checkpoint,
     Run,
+    Heads,
 }
 
 impl Kind {
@@ -49,6 +50,7 @@ impl Kind {
         match self {
             Self::Checkpoint => "state",
             Self::Run => "index",
+            Self::Heads => "heads",
         }
     }
 
@@ -56,6 +58,7 @@ impl Kind {
         match self {
             Self::Checkpoint => ".ckpt",
             Self::Run => ".run",
+            Self::Heads => ".heads",
         }
     }
 

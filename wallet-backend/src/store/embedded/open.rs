@@ -52,6 +52,8 @@ pub(super) struct Opened {
     /// The end of the last batch in the log.
     pub(super) end: Mark,
     pub(super) checkpoints: Checkpoints,
+    /// Where the newest checkpoint stands.
+    pub(super) saved: Mark,
     /// Payload bytes after the checkpoint.
     pub(super) tail: u64,
 }
@@ -118,6 +120,7 @@ pub(super) fn open(disk: &Arc<dyn Disk>, tail: Tail, new_store: u64) -> Result<O
         segment: replay.segment,
         end,
         checkpoints,
+        saved: mark,
         tail: survey.bytes,
     })
 }

@@ -27,6 +27,8 @@ pub struct Options {
     pub rewrite_bytes: u64,
     /// How long until a segment that could not be prepared is tried again.
     pub retry: Duration,
+    /// How often it is looked whether a UTC day has ended, whose root is then published. `None`: never.
+    pub daily_root: Option<Duration>,
 }
 
 impl Options {
@@ -48,6 +50,7 @@ impl Options {
             checkpoint_bytes: 64 << 20,
             rewrite_bytes: 1 << 30,
             retry: Duration::from_secs(1),
+            daily_root: Some(Duration::from_secs(10)),
         }
     }
 

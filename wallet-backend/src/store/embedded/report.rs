@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::account::{AccountId, SlotIndex};
+use crate::journal::Root;
 
 /// What was read, and everything that is not as it should be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +21,10 @@ pub struct Report {
     pub runs: usize,
     /// Segment and page of a last batch that was never wholly written, and never acknowledged. No fault.
     pub torn: Option<(u64, u32)>,
+    /// The root of the whole history, to be kept elsewhere. `None` where it could not be read to its end.
+    pub root: Option<Root>,
+    /// Roots of earlier days, and given ones, that the history agrees with.
+    pub roots: u64,
     pub findings: Vec<Finding>,
     /// Findings that were not kept.
     pub more_findings: u64,
@@ -88,6 +93,9 @@ impl fmt::Display for Report {
                 f,
                 "the last batch, never acknowledged, is torn (segment {segment}, page {page})"
             )?;
+        }
+        if let Some(root) = self.root {
+            writeln!(f, "root {root}; {} earlier ones agree", self.roots)?;
         }
         for finding in &self.findings {
             writeln!(f, "FOUND {finding}")?;

@@ -41,10 +41,12 @@ pub(super) struct Shared {
     pub(super) store: u64,
     pub(super) records: Records,
     state: Mutex<State>,
-    /// Wakes the writer, the preparer and the checkpointer.
+    /// Wakes the writer, the preparer, the checkpointer, and the publisher of roots: at a checkpoint, and at the end.
     pub(super) work: Condvar,
     pub(super) space: Condvar,
     pub(super) save: Condvar,
+    pub(super) saved: Condvar,
+    pub(super) roots: Condvar,
     progress: watch::Sender<Progress>,
     /// Changes whenever there may be room for what waited.
     room: watch::Sender<()>,
@@ -65,6 +67,8 @@ impl Shared {
             work: Condvar::new(),
             space: Condvar::new(),
             save: Condvar::new(),
+            saved: Condvar::new(),
+            roots: Condvar::new(),
             progress: watch::Sender::new(progress),
             room: watch::Sender::new(()),
         }

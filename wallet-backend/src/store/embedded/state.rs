@@ -128,6 +128,12 @@ pub(super) struct State {
     pub(super) since_cut: u64,
     /// Whether the next checkpoint must hold every account.
     pub(super) next_full: bool,
+    /// A checkpoint is wanted as soon as a batch is sealed, however little there is for it.
+    pub(super) cut_due: bool,
+    /// Where the newest checkpoint stands.
+    pub(super) saved: Mark,
+    /// Checkpoints that failed.
+    pub(super) failed_saves: u64,
     /// Why nothing is decided any more.
     pub(super) stopped: Option<String>,
     /// No more jobs; the writer ends when everything is written.
@@ -167,6 +173,9 @@ impl State {
             cut: None,
             since_cut,
             next_full,
+            cut_due: false,
+            saved: Mark::default(),
+            failed_saves: 0,
             stopped: None,
             closing: false,
             writer_ended: false,
@@ -311,11 +320,23 @@ impl State {
         sealed
     }
 
+    /// Asks for a checkpoint with everything decided so far: at once, or once the open batch is sealed.
+    pub(super) fn want_cut(&mut self) {
+        self.cut_due = true;
+        self.begin_cut();
+    }
+
+    /// Whether nothing more is to be begun.
+    pub(super) fn is_ending(&self) -> bool {
+        self.closing || self.stopped.is_some()
+    }
+
     /// Begins a checkpoint after the newest sealed batch, if none is under way. Only with an empty open batch.
     pub(super) fn begin_cut(&mut self) {
         if self.cut.is_some() || !self.open.payload.is_empty() {
             return;
         }
+        self.cut_due = false;
         let batch = self.open.batch - 1;
         let full = self.next_full;
         self.books.begin_snapshot(full);

@@ -1,4 +1,5 @@
-//! The store's own threads: one writes batches, one prepares the next segment, one writes checkpoints.
+//! The store's own threads: one writes batches, one prepares the next segment, one writes checkpoints, and one, where
+//! it is wanted, publishes the daily root.
 //!
 //! The writer is the only one that writes to the log. It takes the whole open batch when the sync of the one before
 //! has returned, never earlier: that is what lets a reader of the log tell a torn end from damage.
@@ -8,7 +9,8 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use crate::store::embedded::checkpoint::{Checkpoints, Written};
-use crate::store::embedded::segment::{MAX_PAGES, Segment, SegmentHead};
+use crate::store::embedded::daily::{Daily, publish_roots};
+use crate::store::embedded::segment::{MAX_PAGES, Mark, Segment, SegmentHead};
 use crate::store::embedded::shared::{Reached, Shared};
 use crate::store::embedded::state::{Cut, Next, Sealed};
 use crate::store::embedded::write::write_batch;
@@ -30,7 +32,7 @@ pub(super) struct Pace {
     pub(super) retry: Duration,
 }
 
-/// Starts all three.
+/// Starts them all; the last one if roots are wanted.
 ///
 /// # Errors
 /// The system has no thread to give.
@@ -38,6 +40,7 @@ pub(super) fn start(
     shared: &Arc<Shared>,
     pace: Pace,
     checkpoints: Checkpoints,
+    daily_root: Option<Daily>,
 ) -> io::Result<Vec<JoinHandle<()>>> {
     let named = |name: &str| Builder::new().name(format!("ledger-{name}"));
     let for_writer = Arc::clone(shared);
@@ -55,6 +58,12 @@ pub(super) fn start(
     threads.push(named("checkpoint").spawn(move || {
         guard(&for_saver, |shared| save_checkpoints(shared, checkpoints));
     })?);
+    if let Some(daily) = daily_root {
+        let for_roots = Arc::clone(shared);
+        threads.push(named("roots").spawn(move || {
+            guard(&for_roots, |shared| publish_roots(shared, &daily));
+        })?);
+    }
     Ok(threads)
 }
 
@@ -98,7 +107,7 @@ fn write_batches(shared: &Shared, pace: Pace) {
 }
 
 /// Waits for a batch and seals it. `None` when there is nothing more to come.
-fn next_batch(shared: &Shared, pace: Pace) -> Option<(Sealed, crate::store::embedded::segment::Mark)> {
+fn next_batch(shared: &Shared, pace: Pace) -> Option<(Sealed, Mark)> {
     let mut state = shared.lock();
     loop {
         if state.stopped.is_some() {
@@ -107,7 +116,8 @@ fn next_batch(shared: &Shared, pace: Pace) -> Option<(Sealed, crate::store::embe
         if state.has_batch() {
             let sealed = state.seal();
             let before = state.durable;
-            if state.since_cut >= pace.checkpoint_bytes && state.cut.is_none() {
+            let due = state.cut_due || state.since_cut >= pace.checkpoint_bytes;
+            if due && state.cut.is_none() {
                 state.begin_cut();
                 shared.save.notify_all();
             }
@@ -176,12 +186,15 @@ fn save_checkpoints(shared: &Shared, mut checkpoints: Checkpoints) {
         state.books.end_snapshot();
         state.cut = None;
         match written {
-            Ok(next_full) => state.next_full = next_full,
+            Ok((next_full, mark)) => (state.next_full, state.saved) = (next_full, mark),
             Err(error) => {
                 tracing::warn!(%error, "a checkpoint failed; the log is complete without it");
                 state.next_full = true;
+                state.failed_saves = state.failed_saves.saturating_add(1);
             }
         }
+        drop(state);
+        shared.saved.notify_all();
     }
 }
 
@@ -197,8 +210,8 @@ fn next_cut(shared: &Shared) -> Option<Cut> {
     }
 }
 
-/// Writes one checkpoint with its run. Returns whether the next one should hold every account again.
-fn save(shared: &Shared, checkpoints: &mut Checkpoints, cut: &Cut) -> io::Result<bool> {
+/// Writes one checkpoint with its run. Returns whether the next one should hold every account again, and its mark.
+fn save(shared: &Shared, checkpoints: &mut Checkpoints, cut: &Cut) -> io::Result<(bool, Mark)> {
     let mut file = checkpoints.begin(shared.disk.as_ref())?;
     let accounts = loop {
         let (bytes, done) = shared.lock().books.capture_some(CAPTURE);
@@ -229,5 +242,5 @@ fn save(shared: &Shared, checkpoints: &mut Checkpoints, cut: &Cut) -> io::Result
         older.runs.push(Arc::new(run));
     }
     checkpoints.remove_superseded(shared.disk.as_ref())?;
-    Ok(next_full)
+    Ok((next_full, mark))
 }

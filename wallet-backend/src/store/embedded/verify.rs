@@ -3,7 +3,8 @@
 //!
 //! Every page's checksum and chain; every record and its links; per slot the chain of balances and versions; no
 //! balance under zero; no request twice, no reversal twice, no hold ended twice; receipts, their entries and what they
-//! undo; per currency, what came in less what went out is what the accounts have; and the newest checkpoint and its runs, item by item. Changes nothing.
+//! undo; per currency, what came in less what went out is what the accounts have; the newest checkpoint and its runs,
+//! item by item; and the roots of the history ([`Heads`]). Changes nothing.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 
 use crate::account::AccountId;
 use crate::command::{Changes, Outcome};
+use crate::journal::{Heads, Root};
 use crate::ledger::invariants::{Violation, check_rows};
 use crate::money::Currency;
 use crate::store::embedded::books::{Books, filed};
@@ -27,8 +29,10 @@ use crate::store::embedded::requests::Older;
 use crate::store::embedded::scan::{Batch, Scan, split_position};
 use crate::store::embedded::segment::{Mark, offset};
 use crate::store::embedded::take_lock;
+use crate::store::embedded::verify::roots::Witnesses;
 
 mod receipts;
+mod roots;
 
 /// Findings beyond these are counted, not kept: a damaged directory may have millions.
 const MOST_FINDINGS: usize = 1_000;
@@ -55,7 +59,20 @@ pub fn verify(directory: impl Into<PathBuf>) -> Result<Report, VerifyError> {
 ///
 /// # Errors
 /// As [`verify`].
-pub fn verify_on(disk: &Arc<dyn Disk>, mut progress: impl FnMut(u64, u64)) -> Result<Report, VerifyError> {
+pub fn verify_on(disk: &Arc<dyn Disk>, progress: impl FnMut(u64, u64)) -> Result<Report, VerifyError> {
+    verify_against(disk, &[], progress)
+}
+
+/// The same, and that the history has these roots: nothing that they cover was changed since they were taken, not even
+/// by somebody who made every checksum right again.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_against(
+    disk: &Arc<dyn Disk>,
+    roots: &[Root],
+    mut progress: impl FnMut(u64, u64),
+) -> Result<Report, VerifyError> {
     let lock = match take_lock(disk.as_ref()) {
         Err(OpenError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
             return Err(VerifyError::NoStore);
@@ -73,10 +90,11 @@ pub fn verify_on(disk: &Arc<dyn Disk>, mut progress: impl FnMut(u64, u64)) -> Re
         Ok(layout) => layout,
         Err(error) => return finding_or(error, report),
     };
-    let mut check = Check::new(disk, &layout, &mut report)?;
+    let mut check = Check::new(disk, &layout, roots, &mut report)?;
     let outcome = check.read_log(&layout, &mut progress);
     if outcome.is_ok() {
         check.finish();
+        check.finish_roots();
     }
     drop(lock);
     match outcome {
@@ -110,11 +128,19 @@ struct Check<'a> {
     moved: HashMap<AccountId, i128>,
     checkpoint: Option<Loaded>,
     end: Mark,
+    heads: Heads,
+    witnesses: Witnesses,
 }
 
 impl<'a> Check<'a> {
-    fn new(disk: &Arc<dyn Disk>, layout: &Layout, report: &'a mut Report) -> Result<Self, VerifyError> {
+    fn new(
+        disk: &Arc<dyn Disk>,
+        layout: &Layout,
+        roots: &[Root],
+        report: &'a mut Report,
+    ) -> Result<Self, VerifyError> {
         let store = layout.store().unwrap_or_default();
+        let witnesses = Witnesses::gather(disk.as_ref(), store, roots, &mut report.findings);
         let (newest, damaged) = load_every(disk.as_ref(), store).map_err(VerifyError::Open)?;
         report.findings.extend(damaged.into_iter().map(Finding::of_file));
         report.segments = layout.extents.len();
@@ -130,6 +156,8 @@ impl<'a> Check<'a> {
             moved: HashMap::new(),
             checkpoint: newest,
             end: Mark::default(),
+            heads: Heads::default(),
+            witnesses: witnesses.map_err(VerifyError::Open)?,
         })
     }
 
@@ -137,6 +165,7 @@ impl<'a> Check<'a> {
         let pages = layout.extents.iter().map(|extent| u64::from(extent.end)).sum();
         let mut scan = Scan::after(layout, Mark::default())?;
         let (mut before, mut segment) = (0, 0);
+        self.compare_roots();
         while let Some(batch) = scan.next()? {
             self.batch(&batch)?;
             self.end = batch.end;
@@ -180,6 +209,7 @@ impl<'a> Check<'a> {
                 )
                 .into());
             }
+            self.chain(&record.changes);
         }
         Ok(())
     }

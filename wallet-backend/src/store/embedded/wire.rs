@@ -103,6 +103,11 @@ impl<'a> Reader<'a> {
         self.left.len()
     }
 
+    /// Whether the next byte is zero: there is one, and it is not taken.
+    pub(super) fn at_zero(&self) -> bool {
+        self.left.first() == Some(&0)
+    }
+
     pub(super) fn take(&mut self, length: usize, what: &'static str) -> Result<&'a [u8], CodecError> {
         let (taken, left) = self
             .left

@@ -15,6 +15,8 @@ use crate::store::embedded::wire::Writer;
 use crate::store::embedded::write::{append_record, write_batch};
 use crate::store::embedded::{Embedded, Options};
 
+mod tampered;
+
 /// A log that is written by hand, one record to a batch.
 struct Forged {
     _folder: tempfile::TempDir,

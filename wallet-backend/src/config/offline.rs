@@ -1,0 +1,142 @@
+//! The command lines of what works on a ledger's files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use serde::Deserialize;
+use wallet_backend::journal::Root;
+
+use super::StoreLocation;
+
+#[derive(Debug, Args)]
+pub(crate) struct Verify {
+    /// embedded:DIR. No process may be using it.
+    #[arg(
+        long,
+        env = "WALLET_STORE",
+        value_name = "STORE",
+        default_value = "embedded:./data"
+    )]
+    pub(crate) store: StoreLocation,
+    /// A root that was kept elsewhere, RECORDS:DIGEST, or a file of them, one a line, bare or as in the store's roots/.
+    /// Exit 1 if anything that one covers is not what it was. Can be given more than once.
+    #[arg(long, value_name = "ROOT|FILE")]
+    against: Vec<Against>,
+}
+
+/// What `--against` names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Against {
+    Root(Root),
+    File(PathBuf),
+}
+
+impl FromStr for Against {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse() {
+            Ok(root) => Ok(Self::Root(root)),
+            Err(error) if Path::new(text).is_file() => {
+                // The file's lines say what they are.
+                drop(error);
+                Ok(Self::File(text.into()))
+            }
+            Err(error) => Err(format!("{error}, and no file has this name")),
+        }
+    }
+}
+
+impl Verify {
+    /// Every root that was given, files read.
+    ///
+    /// # Errors
+    /// A file that cannot be read, has no root, or has a line that is none.
+    pub(crate) fn roots(&self) -> anyhow::Result<Vec<Root>> {
+        let mut roots = Vec::new();
+        for against in &self.against {
+            match against {
+                Against::Root(root) => roots.push(*root),
+                Against::File(path) => roots.extend(read_roots(path)?),
+            }
+        }
+        Ok(roots)
+    }
+}
+
+/// A line of the store's roots/; what else it says is for people.
+#[derive(Deserialize)]
+struct RootLine {
+    root: String,
+}
+
+fn read_roots(path: &Path) -> anyhow::Result<Vec<Root>> {
+    let shown = path.display();
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read the roots in {shown}"))?;
+    let mut roots = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.trim();
+        if line.is_empty() {
+            continue;
+        }
+        let root = serde_json::from_str::<RootLine>(line).map_or_else(|_| line.to_owned(), |line| line.root);
+        let root = root.parse().with_context(|| format!("{shown} line {number}"))?;
+        roots.push(root);
+    }
+    if roots.is_empty() {
+        bail!("there is no root in {shown}");
+    }
+    Ok(roots)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn root(digit: &str) -> String {
+        format!("7:{}", digit.repeat(64))
+    }
+
+    fn verify(against: &[&str]) -> Result<Verify, String> {
+        let against = against.iter().map(|text| text.parse());
+        Ok(Verify {
+            store: StoreLocation::Memory,
+            against: against.collect::<Result<_, String>>()?,
+        })
+    }
+
+    #[test]
+    fn roots_are_given_as_such_or_in_files_of_either_spelling() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("kept");
+        let published = format!(r#"{{"day":"2026-07-01","root":"{}","at":"x"}}"#, root("b"));
+        fs::write(&path, format!("{published}\n\n {} \n", root("c"))).unwrap();
+        let roots = verify(&[&root("a"), path.to_str().unwrap()])
+            .unwrap()
+            .roots()
+            .unwrap();
+        let shown: Vec<String> = roots.iter().map(ToString::to_string).collect();
+        assert_eq!(shown, [root("a"), root("b"), root("c")]);
+    }
+
+    #[test]
+    fn what_is_no_root_is_named_with_file_and_line() {
+        let error = verify(&["7:abc"]).unwrap_err();
+        assert!(error.contains("7:abc") && error.contains("no file"), "{error}");
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("kept");
+        let path = path.to_str().unwrap();
+        for (content, told) in [
+            ("", "no root"),
+            ("\n7:abc\n", "line 2"),
+            ("{\"root\":\"x\"}", "line 1"),
+        ] {
+            fs::write(path, content).unwrap();
+            let error = format!("{:#}", verify(&[path]).unwrap().roots().unwrap_err());
+            assert!(error.contains(path) && error.contains(told), "{error}");
+        }
+    }
+}
