@@ -22,6 +22,7 @@ mod http;
 mod process;
 mod properties;
 mod protocol;
+mod races;
 mod roots;
 mod support;
 mod wallet;
