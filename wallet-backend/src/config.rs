@@ -27,6 +27,8 @@ pub(crate) enum Action {
     Serve(Serve),
     /// Read a whole ledger and prove its chains and sums. Exit 0: clean, 1: found something, 2: could not run.
     Verify(offline::Verify),
+    /// Write the whole history out, a line of JSON for each record. Exit 0: all of it, 1: damage, 2: could not run.
+    Export(offline::Export),
     /// Make API keys.
     #[command(subcommand)]
     Key(KeyAction),

@@ -27,6 +27,7 @@ fn main() -> ExitCode {
     let (outcome, failed) = match cli.command {
         Action::Serve(args) => (serve(&args), ExitCode::from(1)),
         Action::Verify(args) => (offline::verify(&args), ExitCode::from(2)),
+        Action::Export(args) => (offline::export(&args), ExitCode::from(2)),
         Action::Key(KeyAction::New(args)) => (new_key(&args), ExitCode::from(1)),
         Action::Bench(Bench::Engine(args)) => (bench(&args), ExitCode::from(2)),
     };

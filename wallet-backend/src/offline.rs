@@ -1,16 +1,18 @@
 //! The commands that work on a ledger's files, without a server.
 
-use std::io::IsTerminal as _;
+use std::fs::{self, File};
+use std::io::{BufWriter, IsTerminal as _};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use wallet_backend::store::embedded;
+use wallet_backend::journal::Root;
 use wallet_backend::store::embedded::disk::{Disk, RealDisk};
+use wallet_backend::store::embedded::{self, ExportError, OpenError};
 
 use crate::config::StoreLocation;
-use crate::config::offline::Verify;
+use crate::config::offline::{Export, Format, Verify};
 use crate::say;
 
 /// Reads everything and proves it. Exit 0: clean, 1: found something.
@@ -25,6 +27,57 @@ pub(crate) fn verify(args: &Verify) -> anyhow::Result<ExitCode> {
         .with_context(|| format!("cannot verify the ledger in {}", directory.display()))?;
     say(&report.to_string());
     Ok(ExitCode::from(u8::from(!report.is_clean())))
+}
+
+/// Writes the history out, and tells its root on standard error. Exit 0: all of it, 1: the log is damaged.
+///
+/// # Errors
+/// It could not run, or not to the end.
+pub(crate) fn export(args: &Export) -> anyhow::Result<ExitCode> {
+    // The only one there is: matched, so that another one does not go by unseen.
+    match args.format {
+        Format::Ndjson => {}
+    }
+    let directory = kept(&args.store)?;
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk::new(directory));
+    let exported = match &args.out {
+        None => {
+            let mut out = BufWriter::new(std::io::stdout().lock());
+            embedded::export(&disk, &mut out, progress("exported"))
+        }
+        Some(path) => export_to(&disk, path)?,
+    };
+    let whose = || format!("cannot export the ledger in {}", directory.display());
+    match exported {
+        Ok(root) => {
+            eprintln!("root {root}");
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(ExportError::Open(OpenError::Damaged(damage))) => {
+            eprintln!("wallet-backend: {}: {damage}", whose());
+            Ok(ExitCode::from(1))
+        }
+        Err(error) => Err(error).with_context(whose),
+    }
+}
+
+/// The file has its name once it is whole and on the disk.
+fn export_to(disk: &Arc<dyn Disk>, path: &Path) -> anyhow::Result<Result<Root, ExportError>> {
+    anyhow::ensure!(!path.exists(), "{} is there already", path.display());
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".tmp");
+    let cannot = |doing: &str| format!("cannot {doing} {}", temporary.display());
+    let file = File::create(&temporary).with_context(|| cannot("make"))?;
+    let mut out = BufWriter::new(&file);
+    let exported = embedded::export(disk, &mut out, progress("exported"));
+    drop(out);
+    if exported.is_err() {
+        fs::remove_file(&temporary).with_context(|| cannot("remove"))?;
+        return Ok(exported);
+    }
+    file.sync_all().with_context(|| cannot("sync"))?;
+    fs::rename(&temporary, path).with_context(|| cannot("rename"))?;
+    Ok(exported)
 }
 
 /// The directory of a store that is there.

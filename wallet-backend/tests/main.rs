@@ -13,6 +13,8 @@ mod combiner;
 mod conformance;
 #[cfg(feature = "http")]
 mod crash;
+#[cfg(feature = "http")]
+mod export;
 mod faults;
 mod history;
 mod history_mutants;

@@ -27,6 +27,30 @@ pub(crate) struct Verify {
     against: Vec<Against>,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct Export {
+    /// embedded:DIR. No process may be using it.
+    #[arg(
+        long,
+        env = "WALLET_STORE",
+        value_name = "STORE",
+        default_value = "embedded:./data"
+    )]
+    pub(crate) store: StoreLocation,
+    /// ndjson: the lines that docs/tamper-evidence.md describes, whose root is told at the end.
+    #[arg(long, default_value = "ndjson")]
+    pub(crate) format: Format,
+    /// Where to, a file that is not there yet; standard output without it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+/// In what form a history is written out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    Ndjson,
+}
+
 /// What `--against` names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Against {

@@ -79,6 +79,7 @@ mod daily;
 pub mod disk;
 mod error;
 mod events;
+mod export;
 mod heads;
 mod layout;
 mod links;
@@ -106,6 +107,7 @@ mod wire;
 mod write;
 
 pub use error::{Damage, OpenError};
+pub use export::{ExportError, export};
 pub use options::Options;
 pub use report::{Finding, Report};
 pub use verify::{VerifyError, verify, verify_against, verify_on};
