@@ -2,7 +2,7 @@
 //!
 //! A command (credit, debit, transfer) is queued on its account's lane ([`combiner`]), decided by a pure core over
 //! the rows it needs ([`ledger`]), written with its whole batch in one durable step ([`store`]) and only then
-//! answered. [`Wallet`] is the API; `http` puts it on a socket.
+//! answered. [`Wallet`] is the API; `http` puts it on a socket, and `client` is for who speaks to that.
 //!
 //! ```text
 //! Wallet -> combiner (joins the batch of its lane) -> store: rows -> ledger::decide, pure -> one atomic write -> answer
@@ -54,5 +54,8 @@ pub mod jobs;
 
 #[cfg(feature = "http")]
 pub mod http;
+
+#[cfg(feature = "client")]
+pub mod client;
 
 pub use wallet::Wallet;

@@ -9,6 +9,8 @@
 mod batches;
 #[cfg(feature = "http")]
 mod bench;
+#[cfg(feature = "http")]
+mod client;
 mod combiner;
 mod conformance;
 #[cfg(feature = "http")]

@@ -5,6 +5,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use reqwest::Client;
 use rustix::process::{Pid, Signal, kill_process};
+use wallet_backend::client::Options;
 
 /// A running `wallet-backend serve`; killed when dropped.
 pub(crate) struct Served {
@@ -66,6 +67,11 @@ impl Served {
             ),
             None => (client.build().unwrap(), self.address.clone()),
         }
+    }
+
+    /// The published client of this server.
+    pub(crate) fn wallet(&self) -> wallet_backend::client::Client {
+        wallet_backend::client::Client::new(&self.address, Options::default()).unwrap()
     }
 
     /// SIGKILL: no handler runs, nothing is flushed.

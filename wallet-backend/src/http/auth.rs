@@ -1,7 +1,7 @@
 //! Who may call, and what for. Checked before anything else of a request is looked at; `/healthz` and `/readyz` are
 //! exempt.
 //!
-//! A caller is known by a bearer token. One of the token file may do everything; an API key ([`key`]) may do what its
+//! A caller is known by a bearer token. One of the token file may do everything; an API key ([`Keys`]) may do what its
 //! scopes say, and what each route needs is in `routes`. Where nothing is configured nobody is asked: the listener is
 //! loopback or a Unix socket then, or the router runs inside another process.
 

@@ -1,17 +1,17 @@
 //! One life of the service, as its clients see it.
 
 use reqwest::Method;
-use serde_json::Value;
 
 use super::asked::Asked;
-
 use crate::process::Served;
 
-/// Sends to one process. Clones share its connections.
+/// Sends to one process. Clones share its connections. Commands go out once and come back as bytes, since that is what
+/// is compared; all else is left to the published client.
 #[derive(Clone)]
 pub(super) struct Client {
     http: reqwest::Client,
     base: String,
+    wallet: wallet_backend::client::Client,
 }
 
 /// An answer that came whole.
@@ -25,7 +25,8 @@ pub(super) struct Reply {
 impl Client {
     pub(super) fn new(served: &Served) -> Self {
         let (http, base) = served.client();
-        Self { http, base }
+        let wallet = served.wallet();
+        Self { http, base, wallet }
     }
 
     /// `None` when the connection broke: it may have happened or not.
@@ -55,17 +56,8 @@ impl Client {
         })
     }
 
-    /// What is there. Only for a process that is not about to be killed.
-    pub(super) async fn get(&self, path: &str) -> Value {
-        let response = self
-            .http
-            .get(format!("{}{path}", self.base))
-            .send()
-            .await
-            .unwrap();
-        let status = response.status();
-        let body = response.text().await.unwrap();
-        assert_eq!(status, 200, "{path}: {body}");
-        serde_json::from_str(&body).unwrap()
+    /// What is told to whoever moves money here: the published client, which asks again where an answer is lost.
+    pub(super) fn wallet(&self) -> &wallet_backend::client::Client {
+        &self.wallet
     }
 }

@@ -9,13 +9,14 @@ use futures_util::stream::iter;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use wallet_backend::client::RequestState;
 
 use super::asked::{Asked, Wish};
 use super::client::{Client, Reply};
 use super::told::{Atomic, Told};
 use super::wire::{Batched, batched};
 use crate::process::Served;
-use crate::support::Numbers;
+use crate::support::{Numbers, id, request as request_id};
 
 /// Who sends at once.
 const SENDERS: u64 = 12;
@@ -108,8 +109,11 @@ pub(super) async fn look_back(told: &Told, client: &Client, numbers: &mut Number
         let mut decided = 0;
         for number in &batch {
             let Asked { account, request, .. } = told.asked(*number);
-            let found = client.get(&format!("/v1/requests/{account}/{request}")).await;
-            decided += usize::from(found["status"] != "not_found");
+            let found = client
+                .wallet()
+                .request(&id(&account), &request_id(&request))
+                .await;
+            decided += usize::from(found.unwrap() != RequestState::NotFound);
         }
         assert!(
             decided == 0 || decided == batch.len(),

@@ -15,6 +15,7 @@ use super::asked::{Asked, Wish};
 use super::client::{Client, Reply};
 use super::wire::{read, receipt, statement};
 use crate::history::{Entry, History, Refusal, Span};
+use crate::support::id;
 
 /// Counts for the report.
 #[derive(Clone, Copy, Debug, Default)]
@@ -193,21 +194,18 @@ impl Told {
         for account in touched {
             let balance = self.lock().balances[&account];
             let begun = self.tick();
-            let seen = client.get(&format!("/v1/accounts/{account}")).await;
+            let seen = client.wallet().account(&id(&account)).await.unwrap();
             let span = Span {
                 begun,
                 ended: self.tick(),
             };
-            assert_eq!(
-                seen["balance"], balance,
-                "{account}: not what its clients were told"
-            );
+            assert_eq!(seen.balance, balance, "{account}: not what its clients were told");
             let after = self.lock().cursors.get(&account).cloned();
             let (entries, cursor) = statement(client, &account, after).await;
             let mut state = self.lock();
             state.history.reads.push(read(&seen, span));
             state.history.entries.extend(entries);
-            state.cursors.insert(account, cursor);
+            state.cursors.extend(cursor.map(|cursor| (account, cursor)));
         }
     }
 

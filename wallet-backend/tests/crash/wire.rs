@@ -3,49 +3,41 @@
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use wallet_backend::account::Slot;
+use wallet_backend::client::AccountState;
 
 use super::client::{Client, Reply};
-use crate::history::{Entry, Leg, Link, Read, Receipt, Span};
+use crate::history::{Entry, Leg, Read, Receipt, Span};
+use crate::support::id;
 
 /// A statement from a cursor on, and the cursor at its end.
-pub(super) async fn statement(client: &Client, account: &str, after: Option<String>) -> (Vec<Entry>, String) {
-    let mut entries = Vec::new();
-    let mut after = after.unwrap_or_default();
+pub(super) async fn statement(
+    client: &Client,
+    account: &str,
+    mut after: Option<String>,
+) -> (Vec<Entry>, Option<String>) {
+    let (mut entries, account) = (Vec::new(), id(account));
     loop {
-        let from = if after.is_empty() {
-            String::new()
-        } else {
-            format!("&after={after}")
-        };
-        let page = client
-            .get(&format!("/v1/accounts/{account}/entries?limit=1000{from}"))
-            .await;
-        after = text(&page["next"]);
-        let page = page["entries"].as_array().unwrap();
-        if page.is_empty() {
+        let page = client.wallet().entries(&account, after.as_deref(), 1_000).await;
+        let page = page.unwrap();
+        after = Some(page.next);
+        if page.entries.is_empty() {
             return (entries, after);
         }
-        entries.extend(page.iter().map(|line| entry(account, line)));
+        entries.extend(page.entries.iter().map(Entry::from));
     }
 }
 
-fn entry(account: &str, line: &Value) -> Entry {
-    let link = || text(&line["link"]["id"]);
-    Entry {
-        account: account.to_owned(),
-        slot: slot(&line["slot"]),
-        version: line["version"].as_u64().unwrap(),
-        kind: text(&line["type"]),
-        request: line["request_id"].as_str().map(str::to_owned),
-        delta: line["delta"].as_i64().unwrap(),
-        held_delta: line["held_delta"].as_i64().unwrap_or(0),
-        balance_after: line["balance_after"].as_i64().unwrap(),
-        link: match line["link"]["kind"].as_str() {
-            Some("transfer") => Link::Account(link()),
-            Some("hold") => Link::Hold(link()),
-            Some("reversed") => Link::Reversed(link()),
-            _ => Link::None,
-        },
+/// A read as the history checker takes it.
+pub(super) fn read(seen: &AccountState, span: Span) -> Read {
+    let slot = |slot: &Slot| (slot.index.get(), slot.balance, slot.version);
+    Read {
+        account: seen.id.to_string(),
+        balance: seen.balance,
+        held: seen.held,
+        pending: seen.pending,
+        slots: seen.slots.iter().map(slot).collect(),
+        span,
     }
 }
 
@@ -66,24 +58,6 @@ pub(super) fn receipt(told: &Value, replayed: bool, span: Span) -> Receipt {
         pending: told["status"] == "pending",
         legs: told["entries"].as_array().unwrap().iter().map(leg).collect(),
         replayed,
-        span,
-    }
-}
-
-pub(super) fn read(seen: &Value, span: Span) -> Read {
-    let money = |of: &Value, name: &str| of[name].as_i64().unwrap();
-    let slots = seen["slots"].as_array().unwrap().iter();
-    Read {
-        account: text(&seen["account_id"]),
-        balance: money(seen, "balance"),
-        held: money(seen, "held"),
-        pending: money(seen, "pending"),
-        slots: slots
-            .map(|each| {
-                let version = each["version"].as_u64().unwrap();
-                (slot(&each["index"]), money(each, "balance"), version)
-            })
-            .collect(),
         span,
     }
 }

@@ -8,6 +8,7 @@ use reqwest::Client;
 use serde_json::{Value, json};
 
 use crate::process::{Served, binary};
+use crate::support::{amount, id, ordinary, request};
 
 async fn post(client: &(Client, String), path: &str, body: Value) -> (u16, Value) {
     let url = format!("{}{path}", client.1);
@@ -22,18 +23,13 @@ async fn get(client: &(Client, String), path: &str) -> (u16, Value) {
 
 /// Opens an account, credits, debits and reads it.
 async fn open_credit_debit_read(served: &Served) {
-    let client = served.client();
-    let alice = json!({"account_id": "alice", "currency": "EUR"});
-    assert_eq!(post(&client, "/v1/accounts", alice).await.0, 201);
-    let credit = json!({"request_id": "c", "amount": 100});
-    assert_eq!(post(&client, "/v1/accounts/alice/credits", credit).await.0, 201);
-    let debit = json!({"request_id": "d", "amount": 30});
-    let (status, receipt) = post(&client, "/v1/accounts/alice/debits", debit).await;
-    assert_eq!(status, 201);
-    assert_eq!(receipt["entries"][0]["balance_after"], 70);
-    let (status, account) = get(&client, "/v1/accounts/alice").await;
-    assert_eq!(status, 200);
-    assert_eq!(account["balance"], 70);
+    let (client, alice) = (served.wallet(), id("alice"));
+    assert!(client.open(&ordinary("alice")).await.unwrap().1);
+    let credit = client.credit(&alice, &request("c"), amount(100), None).await;
+    assert!(credit.unwrap().done().is_ok());
+    let debit = client.debit(&alice, &request("d"), amount(30), None).await;
+    assert_eq!(debit.unwrap().done().unwrap().legs[0].balance_after, 70);
+    assert_eq!(client.account(&alice).await.unwrap().balance, 70);
 }
 
 #[tokio::test]

@@ -1,0 +1,112 @@
+//! One call over the wire: attempts until it is answered, or patience ends.
+
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use reqwest::{Request, Response, Url};
+use tokio::time::{Instant, sleep};
+
+use super::error::CallError;
+use super::patience::{Attempts, Patience, Step};
+use super::request::Asked;
+use super::verdict::{Attempt, Reply};
+
+/// No answer is longer: a page of a thousand accounts with 64 slots has some 5 MiB.
+const MAX_ANSWER_BYTES: usize = 32 << 20;
+
+/// Where the wallet is, and how to reach it.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    pub(super) http: reqwest::Client,
+    pub(super) base: Url,
+    pub(super) patience: Patience,
+}
+
+impl Line {
+    /// # Errors
+    /// Whatever ends the call without an answer.
+    pub(super) async fn ask(&self, asked: Asked) -> Result<Reply, CallError> {
+        let request = self.request(asked)?;
+        let begun = Instant::now();
+        let mut attempts = Attempts::new(self.patience, RandomState::new().build_hasher().finish());
+        loop {
+            let timeout = attempts.timeout(begun.elapsed());
+            let attempt = match request.try_clone() {
+                Some(request) => attempt(&self.http, request, timeout).await,
+                None => Attempt::NotSent("the request cannot be repeated".to_owned()),
+            };
+            match attempts.after(attempt, begun.elapsed()) {
+                Step::Answered(reply) => return Ok(reply),
+                Step::Pause(pause) => sleep(pause).await,
+                Step::GiveUp(error) => return Err(error),
+            }
+        }
+    }
+
+    fn request(&self, asked: Asked) -> Result<Request, CallError> {
+        let mut url = self.base.clone();
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().extend(&asked.path);
+        }
+        if !asked.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(&asked.query);
+        }
+        let mut request = self.http.request(asked.method, url);
+        if let Some(body) = asked.body {
+            request = request
+                .header(CONTENT_TYPE, "application/json")
+                .body(body.to_string());
+        }
+        request.build().map_err(|error| CallError::Invalid {
+            field: "request",
+            reason: causes(&error),
+        })
+    }
+}
+
+async fn attempt(http: &reqwest::Client, mut request: Request, timeout: Duration) -> Attempt {
+    *request.timeout_mut() = Some(timeout);
+    let response = match http.execute(request).await {
+        Ok(response) => response,
+        Err(error) if error.is_connect() || error.is_builder() => return Attempt::NotSent(causes(&error)),
+        Err(error) => return Attempt::Broken(causes(&error)),
+    };
+    let status = response.status().as_u16();
+    let replayed = response.headers().contains_key("idempotent-replayed");
+    let retry_after = response.headers().get(RETRY_AFTER);
+    // The other form, a date, would need this machine's clock to be right.
+    let seconds = retry_after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    match body(response).await {
+        Ok(body) => Attempt::Answered(Reply {
+            status,
+            replayed,
+            retry_after: seconds.map(Duration::from_secs),
+            body,
+        }),
+        Err(what) => Attempt::Broken(what),
+    }
+}
+
+async fn body(mut response: Response) -> Result<Bytes, String> {
+    let mut body = BytesMut::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| causes(&error))? {
+        if body.len().saturating_add(chunk.len()) > MAX_ANSWER_BYTES {
+            return Err(format!("the answer has over {MAX_ANSWER_BYTES} bytes"));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body.freeze())
+}
+
+/// An error with what caused it: reqwest's own text leaves that out.
+fn causes(error: &reqwest::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
