@@ -72,6 +72,7 @@ use crate::store::{Cursor, EntryPage, EventCursor, EventPage, Job, Moment, Prefe
 use crate::sync::MutexGuard;
 use crate::sync::thread::JoinHandle;
 
+mod accounts;
 mod blocks;
 mod books;
 mod checkpoint;

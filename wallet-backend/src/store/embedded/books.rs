@@ -4,7 +4,7 @@
 //! While a checkpoint is being written, an account that is about to change is captured first: the checkpoint is of one
 //! moment, and deciding goes on.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use crate::command::Changes;
 use crate::ledger::invariants::Violation;
 use crate::ledger::rows::AccountRows;
 use crate::ledger::slots::is_untidy;
+use crate::store::embedded::accounts::{Accounts, Held};
 use crate::store::embedded::blocks::BlockError;
 use crate::store::embedded::disk::Disk;
 use crate::store::embedded::links::{Chain, Chains, Links};
@@ -21,25 +22,13 @@ use crate::store::embedded::rows::write_rows;
 use crate::store::embedded::sums::Follow;
 use crate::store::embedded::wire::Writer;
 
-/// One account in memory.
-#[derive(Debug)]
-pub(super) struct Held {
-    pub(super) rows: AccountRows,
-    pub(super) chains: Chains,
-    /// The next deadline of a hold of it, as it is filed in [`Books::expiring`].
-    deadline: Option<Timestamp>,
-    /// Epochs, which end with each checkpoint: when it came, last changed, was last captured.
-    born: u64,
-    changed: u64,
-    captured: u64,
-}
-
 /// A checkpoint in the making.
 #[derive(Debug)]
 struct Snapshot {
     epoch: u64,
     full: bool,
-    left: Vec<AccountId>,
+    /// Numbers of accounts.
+    left: Vec<usize>,
     out: Writer,
     accounts: u64,
 }
@@ -48,9 +37,7 @@ struct Snapshot {
 #[derive(Debug)]
 pub(super) struct Books {
     store: u64,
-    accounts: HashMap<AccountId, Held>,
-    /// Their ids in order, for lists.
-    ids: BTreeSet<AccountId>,
+    accounts: Accounts,
     recent: Table,
     pub(super) older: Arc<Older>,
     untidy: BTreeSet<AccountId>,
@@ -63,8 +50,8 @@ pub(super) struct Books {
     /// The last account that was named untidy: the next search begins after it.
     untidy_after: Option<AccountId>,
     epoch: u64,
-    /// Changed in this epoch.
-    dirty: Vec<AccountId>,
+    /// Numbers of those that changed in this epoch.
+    dirty: Vec<usize>,
     snapshot: Option<Snapshot>,
 }
 
@@ -73,11 +60,7 @@ impl Books {
     pub(super) fn new(store: u64, accounts: Vec<(AccountRows, Chains)>, older: Older) -> Self {
         let mut books = Self {
             store,
-            ids: accounts
-                .iter()
-                .map(|(rows, _)| rows.account().id.clone())
-                .collect(),
-            accounts: HashMap::with_capacity(accounts.len()),
+            accounts: Accounts::with_capacity(accounts.len()),
             recent: Table::default(),
             older: Arc::new(older),
             untidy: BTreeSet::new(),
@@ -96,10 +79,8 @@ impl Books {
             books.pending = books.pending.saturating_add(rows_of(rows.pending().len()));
             let versions = rows.slots().iter().map(|slot| slot.version);
             books.entries = versions.fold(books.entries, u64::saturating_add);
-            let id = rows.account().id.clone();
-            let mut held = Held::new(rows, chains, 0);
-            held.file_deadline(&mut books.expiring);
-            books.accounts.insert(id, held);
+            file_deadline(&mut books.expiring, &rows, None);
+            books.accounts.add(Held::new(rows, chains));
         }
         books
     }
@@ -110,18 +91,17 @@ impl Books {
 
     /// At most `limit` accounts after `after`, ascending by id.
     pub(super) fn after(&self, after: Option<&AccountId>, limit: usize) -> impl Iterator<Item = &Held> {
-        let begin = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let ids = self.ids.range::<AccountId, _>((begin, Bound::Unbounded));
-        ids.take(limit).filter_map(|id| self.accounts.get(id))
+        self.accounts.after(after, limit)
     }
 
     /// An account's rows, for one who puts them back to what they were before anybody else sees them.
     pub(super) fn rows_mut(&mut self, id: &AccountId) -> Option<&mut AccountRows> {
-        self.accounts.get_mut(id).map(|held| &mut held.rows)
+        let number = self.accounts.find(id)?;
+        self.accounts.at_mut(number).map(|held| &mut held.rows)
     }
 
     pub(super) fn accounts(&self) -> impl Iterator<Item = &Held> {
-        self.accounts.values()
+        self.accounts.iter()
     }
 
     /// The links of `changes`' entries, in their order.
@@ -159,26 +139,18 @@ impl Books {
     /// The first rule broken. The books may be half changed: the store must stop.
     pub(super) fn apply(&mut self, changes: &Changes, position: u64) -> Result<(), Violation> {
         for id in changes.accounts() {
-            let held = match (self.accounts.get_mut(id), &changes.account) {
-                (Some(held), _) => {
-                    if let Some(snapshot) = &mut self.snapshot {
-                        snapshot.capture(held);
-                    }
-                    held
-                }
-                (None, Some(account)) if account.id == *id => {
-                    let rows = AccountRows::open(account.clone());
-                    let held = Held::new(rows, Chains::default(), self.epoch);
-                    self.ids.insert(id.clone());
-                    self.accounts.entry(id.clone()).or_insert(held)
-                }
-                // Rows of an account that is not there: its own rules will say so.
-                (None, _) => return Err(missing(id)),
-            };
+            let number = self.accounts.find(id).or_else(|| self.open(id, changes));
+            // Rows of an account that is not there: its own rules will say so.
+            let number = number.ok_or_else(|| missing(id))?;
+            let held = self.accounts.at_mut(number).ok_or_else(|| missing(id))?;
+            if let Some(snapshot) = &mut self.snapshot {
+                snapshot.capture(held);
+            }
             if held.changed < self.epoch {
                 held.changed = self.epoch;
-                self.dirty.push(id.clone());
+                self.dirty.push(number);
             }
+            let deadline = held.rows.next_deadline();
             held.chains.past.apply(&held.rows, changes);
             held.rows.apply(changes)?;
             for entry in changes.entries.iter().filter(|entry| entry.account == *id) {
@@ -186,7 +158,7 @@ impl Books {
                     chain.push(entry.version, position);
                 }
             }
-            held.file_deadline(&mut self.expiring);
+            file_deadline(&mut self.expiring, &held.rows, deadline);
             if is_untidy(&held.rows) {
                 self.untidy.insert(id.clone());
             } else {
@@ -200,6 +172,15 @@ impl Books {
         self.entries = self.entries.saturating_add(rows_of(changes.entries.len()));
         self.file(changes, position);
         Ok(())
+    }
+
+    /// Adds the account that `changes` open, if that is `id`, and says its number.
+    fn open(&mut self, id: &AccountId, changes: &Changes) -> Option<usize> {
+        let account = changes.account.as_ref().filter(|account| account.id == *id)?;
+        let mut held = Held::new(AccountRows::open(account.clone()), Chains::default());
+        // It is of no earlier epoch, so the checkpoint of one that is being written does without it.
+        held.captured = self.epoch.saturating_sub(1);
+        Some(self.accounts.add(held))
     }
 
     /// Pending rows of all accounts.
@@ -254,7 +235,7 @@ impl Books {
     pub(super) fn begin_snapshot(&mut self, full: bool) {
         let changed = std::mem::take(&mut self.dirty);
         let left = if full {
-            self.accounts.keys().cloned().collect()
+            (0..self.accounts.len()).collect()
         } else {
             changed
         };
@@ -278,8 +259,8 @@ impl Books {
             return (Vec::new(), Some(0));
         };
         for _ in 0..most {
-            let Some(id) = snapshot.left.pop() else { break };
-            if let Some(held) = self.accounts.get_mut(&id) {
+            let Some(number) = snapshot.left.pop() else { break };
+            if let Some(held) = self.accounts.at_mut(number) {
                 snapshot.capture(held);
             }
         }
@@ -325,41 +306,25 @@ fn missing(account: &AccountId) -> Violation {
     }
 }
 
-impl Held {
-    fn new(rows: AccountRows, chains: Chains, epoch: u64) -> Self {
-        Self {
-            rows,
-            chains,
-            deadline: None,
-            born: epoch,
-            changed: 0,
-            captured: 0,
-        }
+/// Brings `expiring` up to date with an account's rows, of which the next deadline was `before`.
+fn file_deadline(
+    expiring: &mut BTreeSet<(Timestamp, AccountId)>,
+    rows: &AccountRows,
+    before: Option<Timestamp>,
+) {
+    let id = &rows.account().id;
+    let next = rows.next_deadline();
+    if let Some(before) = before.filter(|before| Some(*before) != next) {
+        expiring.remove(&(before, id.clone()));
     }
-}
-
-impl Held {
-    /// Brings `expiring` up to date with the rows.
-    fn file_deadline(&mut self, expiring: &mut BTreeSet<(Timestamp, AccountId)>) {
-        let id = &self.rows.account().id;
-        let next = self.rows.next_deadline();
-        if let Some(before) = self.deadline.filter(|before| Some(*before) != next) {
-            expiring.remove(&(before, id.clone()));
-        }
-        // Also where it is the same: it may have been taken out meanwhile, since it had come.
-        expiring.extend(next.map(|at| (at, id.clone())));
-        self.deadline = next;
-    }
+    // Also where it is the same: it may have been taken out meanwhile, since it had come.
+    expiring.extend(next.map(|at| (at, id.clone())));
 }
 
 impl Snapshot {
     /// Keeps an account as it is now, if it belongs to this checkpoint and has not been kept yet.
     fn capture(&mut self, held: &mut Held) {
-        let belongs = if self.full {
-            held.born <= self.epoch
-        } else {
-            held.changed == self.epoch
-        };
+        let belongs = self.full || held.changed == self.epoch;
         if belongs && held.captured < self.epoch {
             held.captured = self.epoch;
             write_rows(&held.rows, &held.chains, &mut self.out);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::account::{AccountId, Slot, SlotIndex, Timestamp};
 use crate::command::{LedgerError, PastView};
 use crate::money::Currency;
-use crate::store::embedded::books::Held;
+use crate::store::embedded::accounts::Held;
 use crate::store::embedded::error::OpenError;
 use crate::store::embedded::links::Chain;
 use crate::store::embedded::look_up::failed_read;
