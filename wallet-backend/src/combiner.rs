@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use self::in_flight::{Claim, InFlight};
+use self::in_flight::{Claims, InFlight};
 use self::lanes::{Lanes, Queued};
 use crate::account::{AccountId, Hold, RequestId};
 use crate::command::{AccountView, Answer, HoldView, LedgerError, PastView, RequestView, Work};
@@ -201,15 +201,14 @@ impl<S: Store> Queue<S> {
     pub fn enqueue(&self, work: impl Into<Work>) -> Result<Ticket, LedgerError> {
         self.0.check_open()?;
         let work = work.into();
-        let ids = work.tasks().iter();
-        let ids = ids.filter_map(|task| Some((task.account(), task.request()?)));
-        let claims: Vec<Claim> = ids
-            .map(|(account, request)| self.0.in_flight.claim(account, request))
-            .collect();
-        let repeats = match (&work, claims.first()) {
-            (Work::Task(_), Some(claim)) if claim.repeated => Some(claim.id().clone()),
+        let claims = self.0.in_flight.claim(&work);
+        let repeats = match &work {
+            Work::Task(task) if claims.repeated => {
+                let request = task.request().cloned();
+                request.map(|request| (task.account().clone(), request))
+            }
             // A batch is decided as a whole, and then knows its repetitions.
-            _ => None,
+            Work::Task(_) | Work::Batch(_) => None,
         };
         let (reply, answer) = oneshot::channel();
         self.0.lanes.push(Queued { work, reply, claims })?;
@@ -438,7 +437,7 @@ impl<S: fmt::Debug> fmt::Debug for Shared<S> {
 
 /// What every job carries until its answer.
 struct Guard {
-    _claims: Vec<Claim>,
+    _claims: Claims,
     _timer: Arc<Timer>,
 }
 

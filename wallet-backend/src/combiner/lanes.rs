@@ -11,7 +11,7 @@ use dashmap::mapref::entry::Entry;
 use tokio::sync::oneshot;
 
 use super::Limits;
-use super::in_flight::Claim;
+use super::in_flight::Claims;
 use crate::account::AccountId;
 use crate::command::{Answer, LedgerError, Task, Work};
 use crate::sync::atomic::{AtomicUsize, Ordering};
@@ -22,7 +22,7 @@ use crate::sync::{Mutex, MutexGuard};
 pub(super) struct Queued {
     pub(super) work: Work,
     pub(super) reply: oneshot::Sender<Result<Answer, LedgerError>>,
-    pub(super) claims: Vec<Claim>,
+    pub(super) claims: Claims,
 }
 
 /// Every lane.

@@ -103,10 +103,11 @@ impl<H: Hand> Trial<'_, H> {
                 Err(error) => return Ok(Err(error)),
             };
             let rows = facts.rows(task, |id| self.hand.rows(id));
-            let Decision { changes, answer } = match decide(task, rows, context()) {
+            let Decision { changes, reply } = match decide(task, rows, context()) {
                 Ok(decision) => decision,
                 Err(error) => return Ok(Err(error)),
             };
+            let answer = reply.answer(&changes);
             if changes != Changes::default() {
                 self.apply(changes)?;
             }

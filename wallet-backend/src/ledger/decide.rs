@@ -54,9 +54,54 @@ pub struct Rows<'a> {
 pub struct Decision {
     /// Empty for a replay and for a job that found nothing to do.
     pub changes: Changes,
-    /// `None`: these changes come first, whole in themselves; once they are applied the task is decided again. Each
-    /// time there are fewer pending rows and expired holds, so it ends.
-    pub answer: Option<Answer>,
+    pub reply: Reply,
+}
+
+/// What to say to whoever asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// The outcome that is in the changes, where the request is filed.
+    Filed,
+    Ready(Answer),
+    /// Nothing yet: these changes come first, whole in themselves; once they are applied the task is decided again.
+    /// Each time there are fewer pending rows and expired holds, so it ends.
+    Again,
+}
+
+impl Reply {
+    /// The answer to give once `changes`, those of the same decision, are durable; `None` for [`Reply::Again`].
+    #[must_use]
+    pub fn answer(self, changes: &Changes) -> Option<Answer> {
+        match self {
+            Self::Filed => changes.request.clone().map(filed),
+            Self::Ready(answer) => Some(answer),
+            Self::Again => None,
+        }
+    }
+}
+
+impl Decision {
+    fn ready(changes: Changes, answer: Answer) -> Self {
+        let reply = Reply::Ready(answer);
+        Self { changes, reply }
+    }
+
+    /// The same as [`Reply::answer`], out of the changes: for who has written them.
+    #[must_use]
+    pub fn into_answer(self) -> Option<Answer> {
+        match self.reply {
+            Reply::Filed => self.changes.request.map(filed),
+            Reply::Ready(answer) => Some(answer),
+            Reply::Again => None,
+        }
+    }
+}
+
+fn filed(record: RequestRecord) -> Answer {
+    Answer::Decided {
+        outcome: record.outcome,
+        replayed: false,
+    }
 }
 
 /// Decides one task.
@@ -83,13 +128,11 @@ fn open(account: &Account, own: Option<&AccountRows>, now: Timestamp) -> Result<
             let account = account.id.clone();
             return Err(LedgerError::AccountExists { account, field });
         }
-        return Ok(Decision {
-            changes: Changes::default(),
-            answer: Some(Answer::Opened {
-                account: own.view(now),
-                created: false,
-            }),
-        });
+        let answer = Answer::Opened {
+            account: own.view(now),
+            created: false,
+        };
+        return Ok(Decision::ready(Changes::default(), answer));
     }
     let changes = Changes {
         account: Some(account.clone()),
@@ -99,8 +142,7 @@ fn open(account: &Account, own: Option<&AccountRows>, now: Timestamp) -> Result<
         account: AccountRows::open(account.clone()).view(now),
         created: true,
     };
-    let answer = Some(answer);
-    Ok(Decision { changes, answer })
+    Ok(Decision::ready(changes, answer))
 }
 
 fn check_account(account: &Account) -> Result<(), LedgerError> {
@@ -151,8 +193,8 @@ fn run(command: &Command, rows: Rows<'_>, context: Context) -> Result<Decision, 
         }
         Err(Stop::Failed(error)) => return Err(error),
         Err(Stop::Again) => {
-            let answer = None;
-            return Ok(Decision { changes, answer });
+            let reply = Reply::Again;
+            return Ok(Decision { changes, reply });
         }
     };
     let operation = Some(command.operation.clone());
@@ -171,13 +213,10 @@ fn first_decision(
         account,
         request,
         operation,
-        outcome: outcome.clone(),
-    });
-    let answer = Some(Answer::Decided {
         outcome,
-        replayed: false,
     });
-    Decision { changes, answer }
+    let reply = Reply::Filed;
+    Decision { changes, reply }
 }
 
 fn check_command(command: &Command) -> Result<(), LedgerError> {
@@ -221,13 +260,11 @@ fn replay(prior: &RequestRecord, command: &Command) -> Result<Decision, LedgerEr
 }
 
 fn repeat(prior: &RequestRecord) -> Decision {
-    Decision {
-        changes: Changes::default(),
-        answer: Some(Answer::Decided {
-            outcome: prior.outcome.clone(),
-            replayed: true,
-        }),
-    }
+    let answer = Answer::Decided {
+        outcome: prior.outcome.clone(),
+        replayed: true,
+    };
+    Decision::ready(Changes::default(), answer)
 }
 
 fn abandon(account: &AccountId, request: &RequestId, rows: Rows<'_>) -> Result<Decision, LedgerError> {
@@ -255,10 +292,7 @@ fn tidy(own: &AccountRows, context: Context) -> Result<Decision, LedgerError> {
     draft.shift(&plan.shifts, None).map_err(contradiction)?;
     let left = own.expired(context.now).nth(plan.expire).is_some();
     let more = left || own.pending().len() > plan.settle;
-    Ok(Decision {
-        changes,
-        answer: Some(Answer::Tidied { more }),
-    })
+    Ok(Decision::ready(changes, Answer::Tidied { more }))
 }
 
 fn not_found(account: &AccountId, field: &'static str) -> LedgerError {

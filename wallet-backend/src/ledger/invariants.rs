@@ -331,15 +331,15 @@ mod tests {
                 prefer: 0,
             };
             let decision = decide(&task, own, context).unwrap();
+            rows.apply(&decision.changes).unwrap();
+            entries.extend(decision.changes.entries.iter().cloned());
             assert!(matches!(
-                decision.answer,
+                decision.into_answer(),
                 Some(Answer::Decided {
                     outcome: Outcome::Posted(_),
                     replayed: false
                 })
             ));
-            rows.apply(&decision.changes).unwrap();
-            entries.extend(decision.changes.entries);
         }
         (rows, entries)
     }

@@ -162,7 +162,8 @@ impl State {
     fn step(&mut self, task: &Task, context: Context) -> Result<Option<Answer>, LedgerError> {
         let facts = self.facts(task)?;
         let rows = facts.rows(task, |id| self.accounts.get(id));
-        let Decision { changes, answer } = decide(task, rows, context)?;
+        let Decision { changes, reply } = decide(task, rows, context)?;
+        let answer = reply.answer(&changes);
         self.apply(changes).map_err(|violation| self.stop(&violation))?;
         Ok(answer)
     }

@@ -141,7 +141,7 @@ fn settle(task: &Task, rows: Rows<'_>, prefer: u64, late: bool) -> Result<Decide
         Err(LedgerError::HoldNotFound { .. }) => return Ok(Decided::Refused),
         Err(error) => return Err(error.to_string()),
     };
-    let moved = match decision.answer {
+    let moved = match decision.reply.answer(&decision.changes) {
         Some(Answer::Decided { outcome, .. }) => match outcome {
             Outcome::Posted(receipt) => receipt.amount.minor(),
             Outcome::Amended(_) => 0,

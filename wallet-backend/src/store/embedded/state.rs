@@ -302,16 +302,19 @@ impl State {
     /// Seals the open batch and begins the next one behind it.
     pub(super) fn seal(&mut self) -> Sealed {
         let pages = pages_for(self.open.payload.len());
+        // The next batch will be about as large.
+        let payload = Vec::with_capacity(self.open.payload.len());
+        let jobs = Vec::with_capacity(self.open.jobs.len());
         let sealed = Sealed {
             segment: Arc::clone(&self.open.segment),
             first: self.open.first,
             batch: self.open.batch,
-            payload: Arc::new(std::mem::take(&mut self.open.payload)),
+            payload: Arc::new(std::mem::replace(&mut self.open.payload, payload)),
             entries: self.books.entries(),
         };
         self.in_flight = Some(InFlight {
             sealed: sealed.clone(),
-            jobs: std::mem::take(&mut self.open.jobs),
+            jobs: std::mem::replace(&mut self.open.jobs, jobs),
             load: std::mem::take(&mut self.open.load),
         });
         self.open.first += pages;

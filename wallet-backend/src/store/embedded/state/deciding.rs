@@ -6,7 +6,7 @@ use crate::command::{
     Answer, Batch, BatchMode, Batched, Changes, Decided, LedgerError, Task, Work, answered,
 };
 use crate::ledger::atomic::{Hand, Together, decide_together};
-use crate::ledger::decide::{Context, Decision, decide};
+use crate::ledger::decide::{Context, Decision, Reply, decide};
 use crate::ledger::facts::Facts;
 use crate::ledger::invariants::Violation;
 use crate::ledger::rows::AccountRows;
@@ -109,21 +109,23 @@ impl State {
             Err(error) => return Taken::Done(Err(error)),
         };
         let rows = facts.rows(task, |id| self.books.get(id).map(|held| &held.rows));
-        let Decision { changes, answer } = match decide(task, rows, context) {
+        let decision = match decide(task, rows, context) {
             Ok(decision) => decision,
             Err(error) => return Taken::Done(Err(error)),
         };
-        let own = answer.is_some();
-        let taken = answer.map_or(Taken::Again, |answer| Taken::Done(Ok(answer)));
-        if changes == Changes::default() {
-            return taken;
+        let taken = |decision: Decision| match decision.into_answer() {
+            Some(answer) => Taken::Done(Ok(answer)),
+            None => Taken::Again,
+        };
+        if decision.changes == Changes::default() {
+            return taken(decision);
         }
-        match self.write(&changes) {
+        match self.write(&decision.changes) {
             Ok(true) => {
-                if own {
+                if decision.reply != Reply::Again {
                     wrote.get_or_insert(self.open.batch);
                 }
-                taken
+                taken(decision)
             }
             Ok(false) => Taken::Wait,
             Err(NotWritten::NoPlace(error)) => Taken::Done(Err(error.into())),
