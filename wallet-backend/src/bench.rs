@@ -26,14 +26,15 @@ pub(crate) struct Row {
     pub(crate) work: &'static str,
     /// Operations to a sync, as it came out.
     pub(crate) batch: f64,
-    /// Calls under way at once; connections, over HTTP.
+    /// Calls under way at once.
     pub(crate) clients: u32,
     pub(crate) ops_per_s: f64,
     /// Processor time of the whole process; over HTTP without that of the clients.
     pub(crate) cpu_us_per_op: f64,
+    /// Of a call, which may be for a whole batch.
     pub(crate) p50_ms: f64,
     pub(crate) p99_ms: f64,
-    /// `ops_per_s` over that of raw at the same batch size.
+    /// `ops_per_s` over that of raw at the same batch size; over HTTP, at the last size that was measured.
     pub(crate) ratio_to_raw: Option<f64>,
     /// `cpu_us_per_op` over that of the same server answering a constant.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,24 +59,29 @@ pub(crate) fn engine(args: &Engine, each: &mut dyn FnMut(Row) -> anyhow::Result<
     if wanted(Work::Accounts) {
         each(accounts::run(args)?)?;
     }
+    let mut raw = None;
     for batch in &args.batch {
         let mut bytes_per_op = raw::RECORD_BYTES;
         let mut library = None;
         if wanted(Work::Library) {
-            let (row, bytes) = library::run(args, *batch)?;
+            let (row, bytes) = library::batches(args, *batch)?;
             library = Some(row);
             bytes_per_op = bytes;
         }
-        let mut raw = None;
         if wanted(Work::Raw) {
             let row = raw::run(args, *batch, bytes_per_op)?;
             raw = Some(row.ops_per_s);
             each(row)?;
         }
         if let Some(row) = library {
-            let ratio_to_raw = raw.map(|raw| row.ops_per_s / raw);
-            each(Row { ratio_to_raw, ..row })?;
+            each(row.over_raw(raw))?;
         }
+        if wanted(Work::LibrarySingle) {
+            each(library::single(args, *batch)?.over_raw(raw))?;
+        }
+    }
+    if wanted(Work::HttpBatch) {
+        each(http::batches(args)?.over_raw(raw))?;
     }
     if wanted(Work::HttpSingle) {
         let constant = http::constant(args)?;
@@ -89,6 +95,13 @@ pub(crate) fn engine(args: &Engine, each: &mut dyn FnMut(Row) -> anyhow::Result<
         })?;
     }
     Ok(())
+}
+
+impl Row {
+    fn over_raw(self, raw: Option<f64>) -> Self {
+        let ratio_to_raw = raw.map(|raw| self.ops_per_s / raw);
+        Self { ratio_to_raw, ..self }
+    }
 }
 
 /// One line, below [`HEADINGS`].

@@ -29,7 +29,15 @@ fn every_work_is_a_row_whose_invariants_hold_and_leaves_nothing_behind() {
     let works: Vec<&str> = rows.iter().map(|row| row["work"].as_str().unwrap()).collect();
     assert_eq!(
         works,
-        ["accounts", "raw", "library", "http-constant", "http-single"]
+        [
+            "accounts",
+            "raw",
+            "library",
+            "library-single",
+            "http-batch",
+            "http-constant",
+            "http-single"
+        ]
     );
     for row in &rows {
         assert_eq!(row["invariants_ok"], true, "{row}");
@@ -45,8 +53,14 @@ fn every_work_is_a_row_whose_invariants_hold_and_leaves_nothing_behind() {
         }
     }
     assert!(rows[0]["bytes_per_account"].as_f64().unwrap() > 0.0);
-    assert!(rows[2]["ratio_to_raw"].as_f64().unwrap() > 0.0);
-    assert!(rows[4]["ratio_to_constant"].as_f64().unwrap() > 0.0);
+    for row in &rows[2..5] {
+        assert!(row["ratio_to_raw"].as_f64().unwrap() > 0.0, "{row}");
+    }
+    assert_eq!(
+        (rows[2]["clients"].as_u64(), rows[4]["clients"].as_u64()),
+        (Some(2), Some(4))
+    );
+    assert!(rows[6]["ratio_to_constant"].as_f64().unwrap() > 0.0);
     assert_eq!(folder.path().read_dir().unwrap().count(), 0);
 }
 

@@ -59,7 +59,7 @@ async fn measure(count: u32, folder: &Folder) -> anyhow::Result<Row> {
     wallet.close().await;
     Ok(Row {
         bytes_per_account: Some(grown as f64 / f64::from(count)),
-        ..span.row("accounts", CLIENTS.min(count), &latencies)
+        ..span.row("accounts", CLIENTS.min(count), count.into(), &latencies)
     })
 }
 

@@ -56,10 +56,6 @@ impl Latencies {
         self.lock().saturating_record(micros);
     }
 
-    pub(super) fn count(&self) -> u64 {
-        self.lock().len()
-    }
-
     /// In milliseconds.
     fn at(&self, quantile: f64) -> f64 {
         self.lock().value_at_quantile(quantile) as f64 / 1e3
@@ -79,9 +75,9 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// The row of as many operations as have a latency. Batch, ratios and the proof are the caller's.
-    pub(super) fn row(&self, work: &'static str, clients: u32, latencies: &Latencies) -> Row {
-        let ops = latencies.count() as f64;
+    /// The row of `ops` operations in calls of these latencies. Batch, ratios and the proof are the caller's.
+    pub(super) fn row(&self, work: &'static str, clients: u32, ops: u64, latencies: &Latencies) -> Row {
+        let ops = ops as f64;
         Row {
             work,
             batch: 1.0,

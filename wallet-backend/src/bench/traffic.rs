@@ -6,10 +6,9 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use anyhow::Context as _;
 use wallet_backend::Wallet;
 use wallet_backend::account::{Account, AccountId, RequestId};
-use wallet_backend::command::{Outcome, ReceiptKind};
+use wallet_backend::command::{Command, Decided, Operation, Outcome, ReceiptKind};
 use wallet_backend::money::{Amount, Currency};
 use wallet_backend::store::embedded::{Report, verify};
-use wallet_backend::wallet::Decided;
 
 use super::folder::Folder;
 
@@ -78,17 +77,22 @@ impl Traffic {
         Ask { credit, amount, id }
     }
 
-    /// Has the next one done.
+    /// The next one as a command.
     ///
     /// # Errors
-    /// What the wallet says.
-    pub(super) async fn run(&mut self, wallet: &Wallet) -> anyhow::Result<Decided> {
+    /// None in practice: ids and amounts are good.
+    pub(super) fn command(&mut self) -> anyhow::Result<Command> {
         let Ask { credit, amount, id } = self.next();
-        let (amount, id) = (Amount::new(amount)?, RequestId::new(&id)?);
-        Ok(if credit {
-            wallet.credit(&self.account, &id, amount, None).await?
-        } else {
-            wallet.debit(&self.account, &id, amount, None).await?
+        let (amount, memo) = (Amount::new(amount)?, None);
+        Ok(Command {
+            account: self.account.clone(),
+            request: RequestId::new(&id)?,
+            operation: if credit {
+                Operation::Credit { amount, memo }
+            } else {
+                let amount = amount.into();
+                Operation::Debit { amount, memo }
+            },
         })
     }
 }
@@ -102,16 +106,9 @@ fn id(number: u64) -> String {
         number ^ (number >> 31)
     };
     let (high, low) = (mix(number), mix(!number));
-    let mut id = String::with_capacity(36);
-    for at in 0..32_u32 {
-        let word = if at < 16 { high } else { low };
-        let digit = u32::try_from((word >> (at % 16 * 4)) & 15).unwrap_or_default();
-        id.push(char::from_digit(digit, 16).unwrap_or('0'));
-        if matches!(at, 7 | 11 | 15 | 19) {
-            id.push('-');
-        }
-    }
-    id
+    let (a, b, c) = (high >> 32, (high >> 16) & 0xFFFF, high & 0xFFFF);
+    let (d, e) = (low >> 48, low & 0xFFFF_FFFF_FFFF);
+    format!("{a:08x}-{b:04x}-{c:04x}-{d:04x}-{e:012x}")
 }
 
 impl Told {
@@ -187,12 +184,12 @@ mod tests {
             let account = Traffic::open(&wallet).await.unwrap();
             let (told, mut traffic) = (Told::default(), Traffic::of(0).unwrap());
             for _ in 0..2 {
-                told.take(&traffic.run(&wallet).await.unwrap());
+                told.take(&wallet.run(traffic.command().unwrap()).await.unwrap());
             }
             assert!(told.agrees(&wallet, &account).await.unwrap());
             told.done(true, 0);
             assert!(!told.agrees(&wallet, &account).await.unwrap());
-            traffic.run(&wallet).await.unwrap();
+            wallet.run(traffic.command().unwrap()).await.unwrap();
             assert!(!told.agrees(&wallet, &account).await.unwrap());
             told.done(true, 300);
         });

@@ -22,15 +22,16 @@ pub(crate) struct Engine {
     /// A JSON object a line for each row, instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
-    /// What is measured: raw (a bare log), library, http-single, accounts (memory of idle ones).
+    /// What is measured: raw (a bare log), library (batches), library-single (lone callers), http-batch, http-single,
+    /// accounts (the memory of idle ones).
     #[arg(
         long,
         value_name = "WORK,..",
         value_delimiter = ',',
-        default_value = "raw,library,http-single,accounts"
+        default_value = "raw,library,library-single,http-batch,http-single,accounts"
     )]
     pub(crate) work: Vec<Work>,
-    /// Batch sizes for raw and library.
+    /// Batch sizes for raw, library and library-single.
     #[arg(
         long,
         value_name = "N,..",
@@ -52,6 +53,8 @@ pub(crate) struct Engine {
 pub(crate) enum Work {
     Raw,
     Library,
+    LibrarySingle,
+    HttpBatch,
     HttpSingle,
     Accounts,
 }
@@ -63,9 +66,11 @@ impl FromStr for Work {
         match text {
             "raw" => Ok(Self::Raw),
             "library" => Ok(Self::Library),
+            "library-single" => Ok(Self::LibrarySingle),
+            "http-batch" => Ok(Self::HttpBatch),
             "http-single" => Ok(Self::HttpSingle),
             "accounts" => Ok(Self::Accounts),
-            _ => Err("must be raw, library, http-single or accounts".to_owned()),
+            _ => Err("must be raw, library, library-single, http-batch, http-single or accounts".to_owned()),
         }
     }
 }
@@ -108,7 +113,14 @@ mod tests {
         let engine = engine(&[]).unwrap();
         assert_eq!(
             engine.work,
-            [Work::Raw, Work::Library, Work::HttpSingle, Work::Accounts]
+            [
+                Work::Raw,
+                Work::Library,
+                Work::LibrarySingle,
+                Work::HttpBatch,
+                Work::HttpSingle,
+                Work::Accounts
+            ]
         );
         assert_eq!(engine.batch, [16, 256, 4_096]);
         assert_eq!(engine.seconds, Duration::from_secs(5));
