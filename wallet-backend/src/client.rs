@@ -35,6 +35,7 @@ use reqwest::{ClientBuilder, Url};
 
 use self::exchange::Line;
 
+mod batch;
 mod calls;
 mod error;
 mod exchange;
@@ -47,7 +48,7 @@ mod wire;
 pub use calls::Moment;
 pub use error::{CallError, Problem, Trouble};
 pub use patience::Patience;
-pub use told::{AccountPage, AccountState, Done, Outcome, Past, RequestState, StatementPage};
+pub use told::{AccountPage, AccountState, Batched, Done, Outcome, Past, RequestState, StatementPage};
 
 /// An idle connection is let go after this long: sooner than the wallet closes it.
 const IDLE: Duration = Duration::from_secs(30);

@@ -1,5 +1,6 @@
 //! The client of the service: every call against the real routes, and what it makes of answers that get lost.
 
+mod batches;
 mod calls;
 mod faults;
 mod proxy;

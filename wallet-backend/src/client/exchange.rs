@@ -28,20 +28,16 @@ impl Line {
     /// # Errors
     /// Whatever ends the call without an answer.
     pub(super) async fn ask(&self, asked: Asked) -> Result<Reply, CallError> {
-        let request = self.request(asked)?;
-        let begun = Instant::now();
-        let mut attempts = Attempts::new(self.patience, RandomState::new().build_hasher().finish());
-        loop {
-            let timeout = attempts.timeout(begun.elapsed());
-            let attempt = match request.try_clone() {
-                Some(request) => attempt(&self.http, request, timeout).await,
-                None => Attempt::NotSent("the request cannot be repeated".to_owned()),
-            };
-            match attempts.after(attempt, begun.elapsed()) {
-                Step::Answered(reply) => return Ok(reply),
-                Step::Pause(pause) => sleep(pause).await,
-                Step::GiveUp(error) => return Err(error),
-            }
+        self.begin().ask(asked).await
+    }
+
+    /// Begins a call, whose deadline counts from here on.
+    pub(super) fn begin(&self) -> Call<'_> {
+        let seed = RandomState::new().build_hasher().finish();
+        Call {
+            line: self,
+            begun: Instant::now(),
+            attempts: Attempts::new(self.patience, seed),
         }
     }
 
@@ -63,6 +59,50 @@ impl Line {
             field: "request",
             reason: causes(&error),
         })
+    }
+}
+
+/// A call under way.
+#[derive(Debug)]
+pub(super) struct Call<'a> {
+    line: &'a Line,
+    begun: Instant,
+    attempts: Attempts,
+}
+
+impl Call<'_> {
+    /// # Errors
+    /// Whatever ends the call without an answer.
+    pub(super) async fn ask(&mut self, asked: Asked) -> Result<Reply, CallError> {
+        let request = self.line.request(asked)?;
+        loop {
+            let timeout = self.attempts.timeout(self.begun.elapsed());
+            let attempt = match request.try_clone() {
+                Some(request) => attempt(&self.line.http, request, timeout).await,
+                None => Attempt::NotSent("the request cannot be repeated".to_owned()),
+            };
+            match self.attempts.after(attempt, self.begun.elapsed()) {
+                Step::Answered(reply) => return Ok(reply),
+                Step::Pause(pause) => sleep(pause).await,
+                Step::GiveUp(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Waits before more is asked of an answer that left something open. `false` where there is no time for more.
+    pub(super) async fn pause(&mut self) -> bool {
+        match self.attempts.next(None, self.begun.elapsed()) {
+            Some(pause) => {
+                sleep(pause).await;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Attempts so far.
+    pub(super) const fn attempts(&self) -> u32 {
+        self.attempts.count()
     }
 }
 

@@ -87,13 +87,24 @@ impl Attempts {
                 (trouble, retry_after)
             }
         };
+        match self.next(retry_after, elapsed) {
+            Some(pause) => Step::Pause(pause),
+            None => self.give_up(trouble),
+        }
+    }
+
+    /// The pause before another attempt, if there is time for one.
+    pub(super) fn next(&mut self, retry_after: Option<Duration>, elapsed: Duration) -> Option<Duration> {
         let pause = self.pause().saturating_add(retry_after.unwrap_or_default());
         // An attempt that the deadline cuts off would only turn what is known into what is not.
         let least = self.patience.attempt.checked_div(SHORTEST).unwrap_or_default();
-        if elapsed.saturating_add(pause).saturating_add(least) >= self.patience.deadline {
-            return self.give_up(trouble);
-        }
-        Step::Pause(pause)
+        let end = elapsed.saturating_add(pause).saturating_add(least);
+        (end < self.patience.deadline).then_some(pause)
+    }
+
+    /// Attempts so far.
+    pub(super) const fn count(&self) -> u32 {
+        self.count
     }
 
     fn give_up(&self, last: Trouble) -> Step {

@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::error::CallError;
 use super::wire::{CREDIT_MODES, DEBIT_MODES, STATUSES, name_of};
-use crate::account::{Account, Status};
-use crate::command::{Amendment, Command, DebitAmount, Operation, Remainder};
+use crate::account::{Account, RequestId, Status};
+use crate::command::{Amendment, BatchMode, Command, DebitAmount, Operation, Remainder};
 
 /// A request before it has an address.
 #[derive(Clone, Debug)]
@@ -67,62 +67,104 @@ pub(super) fn open(account: &Account) -> Result<Asked, CallError> {
     Ok(asked)
 }
 
+/// What is sent for a command by itself.
 pub(super) fn command(command: &Command) -> Result<Asked, CallError> {
     let account = command.account.as_str();
     let own = |last| Asked::new(Method::POST, ["v1", "accounts", account, last]);
-    let (mut asked, mut body) = match &command.operation {
-        Operation::Credit { amount, memo } => {
-            (own("credits")?, json!({"amount": amount.minor(), "memo": memo}))
+    let of_hold = |hold: &RequestId, last| {
+        let path = ["v1", "accounts", account, "holds", hold.as_str(), last];
+        Asked::new(Method::POST, path)
+    };
+    let mut asked = match &command.operation {
+        Operation::Credit { .. } => own("credits")?,
+        Operation::Debit { .. } => own("debits")?,
+        Operation::Hold { .. } => own("holds")?,
+        Operation::Capture { hold, .. } => of_hold(hold, "capture")?,
+        Operation::Release { hold } => of_hold(hold, "release")?,
+        Operation::Transfer { .. } => Asked::new(Method::POST, ["v1", "transfers"])?,
+        Operation::Reversal { .. } => Asked::new(Method::POST, ["v1", "reversals"])?,
+        Operation::Amend(_) => Asked::new(Method::PATCH, ["v1", "accounts", account])?,
+    };
+    asked.body = Some(Value::Object(fields(command)));
+    Ok(asked)
+}
+
+/// What is sent for several at once.
+pub(super) fn batch<'a>(
+    commands: impl Iterator<Item = &'a Command>,
+    mode: BatchMode,
+) -> Result<Asked, CallError> {
+    let operations: Value = commands.map(operation).collect::<Result<_, _>>()?;
+    let mut asked = Asked::new(Method::POST, ["v1", "batches"])?;
+    asked.body = Some(json!({"atomic": mode == BatchMode::Atomic, "operations": operations}));
+    Ok(asked)
+}
+
+/// One operation of a batch: the body of its own route, with what its route has in the path.
+fn operation(command: &Command) -> Result<Value, CallError> {
+    let op = match &command.operation {
+        Operation::Credit { .. } => "credit",
+        Operation::Debit { .. } => "debit",
+        Operation::Hold { .. } => "hold",
+        Operation::Capture { .. } => "capture",
+        Operation::Release { .. } => "release",
+        Operation::Transfer { .. } => "transfer",
+        Operation::Reversal { .. } => "reversal",
+        Operation::Amend(_) => {
+            return Err(CallError::Invalid {
+                field: "operations",
+                reason: "cannot have a change of an account among them".to_owned(),
+            });
         }
+    };
+    let mut fields = fields(command);
+    fields.insert("op".to_owned(), op.into());
+    if let Some(hold) = command.operation.hold() {
+        fields.insert("hold_id".to_owned(), hold.as_str().into());
+    }
+    if command.operation.target().is_none() {
+        fields.insert("account_id".to_owned(), command.account.as_str().into());
+    }
+    Ok(Value::Object(fields))
+}
+
+/// The body of a command's own route.
+fn fields(command: &Command) -> Map<String, Value> {
+    let account = command.account.as_str();
+    let body = match &command.operation {
+        Operation::Credit { amount, memo } => json!({"amount": amount.minor(), "memo": memo}),
         Operation::Debit { amount, memo } => {
             let amount = match amount {
                 DebitAmount::Exactly(amount) => Value::from(amount.minor()),
                 DebitAmount::Max => Value::from("max"),
             };
-            (own("debits")?, json!({"amount": amount, "memo": memo}))
+            json!({"amount": amount, "memo": memo})
         }
         Operation::Hold { amount, expires_in } => {
             let seconds = expires_in.map(|term| term.seconds());
-            (
-                own("holds")?,
-                json!({"amount": amount.minor(), "expires_in_s": seconds}),
-            )
+            json!({"amount": amount.minor(), "expires_in_s": seconds})
         }
         Operation::Capture {
-            hold,
+            hold: _,
             amount,
             remainder,
         } => {
-            let path = ["v1", "accounts", account, "holds", hold.as_str(), "capture"];
-            let last = *remainder == Remainder::Release;
             let amount = amount.map(|amount| amount.minor());
-            (
-                Asked::new(Method::POST, path)?,
-                json!({"amount": amount, "final": last}),
-            )
+            json!({"amount": amount, "final": *remainder == Remainder::Release})
         }
-        Operation::Release { hold } => {
-            let path = ["v1", "accounts", account, "holds", hold.as_str(), "release"];
-            (Asked::new(Method::POST, path)?, json!({}))
+        Operation::Release { hold: _ } => json!({}),
+        Operation::Transfer { to, amount, memo } => {
+            json!({"from": account, "to": to.as_str(), "amount": amount.minor(), "memo": memo})
         }
-        Operation::Transfer { to, amount, memo } => (
-            Asked::new(Method::POST, ["v1", "transfers"])?,
-            json!({"from": account, "to": to.as_str(), "amount": amount.minor(), "memo": memo}),
-        ),
-        Operation::Reversal { reverses } => (
-            Asked::new(Method::POST, ["v1", "reversals"])?,
-            json!({"account_id": account, "reverses": reverses.as_str()}),
-        ),
-        Operation::Amend(amendment) => (
-            Asked::new(Method::PATCH, ["v1", "accounts", account])?,
-            amended(amendment),
-        ),
+        Operation::Reversal { reverses } => json!({"account_id": account, "reverses": reverses.as_str()}),
+        Operation::Amend(amendment) => amended(amendment),
     };
-    if let Value::Object(fields) = &mut body {
-        fields.insert("request_id".to_owned(), command.request.as_str().into());
-    }
-    asked.body = Some(body);
-    Ok(asked)
+    let mut fields = match body {
+        Value::Object(fields) => fields,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
+    };
+    fields.insert("request_id".to_owned(), command.request.as_str().into());
+    fields
 }
 
 fn amended(amendment: &Amendment) -> Value {

@@ -4,7 +4,7 @@ use crate::account::{AccountId, CreditMode, DebitMode, Entry, Slot, Status};
 use crate::command::{PastView, Receipt};
 use crate::money::Currency;
 
-use super::error::Problem;
+use super::error::{CallError, Problem};
 
 /// What a request id became, for ever.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +22,16 @@ pub enum Done {
     Receipt(Receipt),
     /// The account was changed; this is what it became.
     Account(AccountState),
+}
+
+/// What became of a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batched {
+    /// `false` for an atomic batch of which something was refused: then nothing of it was done, and every id that was
+    /// free is free.
+    pub applied: bool,
+    /// One for each command, in their order, as its own call would have ended.
+    pub results: Vec<Result<Outcome<Receipt>, CallError>>,
 }
 
 /// What is known of a request id.

@@ -67,22 +67,36 @@ impl Verdict {
             Attempt::Broken(what) => return Self::Perhaps(Trouble::Connection(what), None),
         };
         let after = reply.retry_after;
-        let problem = |reply: &Reply| Problem::read(reply.status, &reply.body);
         match reply.status {
             200..=299 => Self::Answered(reply),
-            408 | 429 | 503 => Self::NotDone(Trouble::Problem(problem(&reply)), after),
-            400..=599 => {
-                let problem = problem(&reply);
-                match (reply.status, problem.code.as_str()) {
-                    (502, "upstream_unreachable") => Self::NotDone(Trouble::Problem(problem), after),
-                    (500..=599, _) | (_, "request_in_progress") => {
-                        Self::Perhaps(Trouble::Problem(problem), after)
-                    }
-                    (_, code) if KEPT.contains(&code) => Self::Answered(reply),
-                    _ => Self::Rejected(problem),
-                }
-            }
+            400..=599 => match Meaning::of(Problem::read(reply.status, &reply.body)) {
+                Meaning::Kept(_) => Self::Answered(reply),
+                Meaning::Rejected(problem) => Self::Rejected(problem),
+                Meaning::NotDone(problem) => Self::NotDone(Trouble::Problem(problem), after),
+                Meaning::Perhaps(problem) => Self::Perhaps(Trouble::Problem(problem), after),
+            },
             status => Self::Foreign(format!("status {status}")),
+        }
+    }
+}
+
+/// What a problem says about what was asked.
+#[derive(Debug)]
+pub(super) enum Meaning {
+    /// It is refused for ever.
+    Kept(Problem),
+    Rejected(Problem),
+    NotDone(Problem),
+    Perhaps(Problem),
+}
+
+impl Meaning {
+    pub(super) fn of(problem: Problem) -> Self {
+        match (problem.status, problem.code.as_str()) {
+            (408 | 429 | 503, _) | (502, "upstream_unreachable") => Self::NotDone(problem),
+            (500..=599, _) | (_, "request_in_progress") => Self::Perhaps(problem),
+            (_, code) if KEPT.contains(&code) => Self::Kept(problem),
+            _ => Self::Rejected(problem),
         }
     }
 }

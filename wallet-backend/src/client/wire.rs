@@ -150,6 +150,61 @@ struct ProblemJson {
     field: Option<String>,
 }
 
+#[derive(Deserialize)]
+pub(super) struct BatchJson {
+    applied: bool,
+    results: Vec<ResultJson>,
+}
+
+#[derive(Deserialize)]
+struct ResultJson {
+    status: u16,
+    receipt: Option<ReceiptJson>,
+    problem: Option<ProblemJson>,
+}
+
+/// An answer to a batch.
+pub(super) struct BatchReply {
+    pub(super) applied: bool,
+    pub(super) results: Vec<BatchResult>,
+}
+
+/// What an operation's own route would have answered.
+pub(super) enum BatchResult {
+    Done(Outcome<Receipt>),
+    Problem(Problem),
+}
+
+impl Told for BatchReply {
+    type Json = BatchJson;
+
+    fn of(json: BatchJson) -> Read<Self> {
+        let result = |result: ResultJson| match (result.receipt, result.problem) {
+            (Some(receipt), _) => Ok(BatchResult::Done(Outcome::Done {
+                told: Receipt::of(receipt)?,
+                replayed: result.status == 200,
+            })),
+            (None, Some(problem)) => Ok(BatchResult::Problem(problem.into())),
+            (None, None) => Err(format!("a result has status {} and nothing else", result.status)),
+        };
+        Ok(Self {
+            applied: json.applied,
+            results: json.results.into_iter().map(result).collect::<Read<_>>()?,
+        })
+    }
+}
+
+impl From<ProblemJson> for Problem {
+    fn from(json: ProblemJson) -> Self {
+        Self {
+            status: json.status,
+            code: json.code,
+            detail: json.detail,
+            field: json.field,
+        }
+    }
+}
+
 impl Told for Receipt {
     type Json = ReceiptJson;
 
@@ -323,12 +378,7 @@ impl Told for RequestState {
             ("in_progress", ..) => Ok(Self::InProgress),
             ("done", Some(receipt), ..) => Ok(done(Done::Receipt(Receipt::of(receipt)?))),
             ("done", None, Some(account), _) => Ok(done(Done::Account(AccountState::of(account)?))),
-            ("refused", _, _, Some(problem)) => Ok(Self::Decided(Outcome::Refused(Problem {
-                status: problem.status,
-                code: problem.code,
-                detail: problem.detail,
-                field: problem.field,
-            }))),
+            ("refused", _, _, Some(problem)) => Ok(Self::Decided(Outcome::Refused(problem.into()))),
             (other, ..) => Err(format!("status is {other:?} without what belongs to it")),
         }
     }

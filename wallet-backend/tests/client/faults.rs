@@ -15,7 +15,7 @@ const UNAVAILABLE: Fault = Fault::Say(
     r#"{"status": 503, "code": "unavailable", "detail": "not now"}"#,
 );
 /// Later than anybody waits.
-const NEXT_YEAR: Fault = Fault::Say(
+pub(super) const NEXT_YEAR: Fault = Fault::Say(
     "503 Service Unavailable\r\nretry-after: 31536000",
     r#"{"status": 503, "code": "unavailable", "detail": "not this year"}"#,
 );
@@ -30,7 +30,7 @@ const ELSEWHERE: Fault = Fault::Say(
 const FOREIGN: Fault = Fault::Say("200 OK\r\ncontent-type: text/html", "<p>welcome");
 
 /// A wallet with 100 on `alice`.
-async fn funded() -> Service {
+pub(super) async fn funded() -> Service {
     let service = Service::start().await;
     service.wallet.open(ordinary("alice")).await.unwrap();
     let (alice, opening) = (id("alice"), request("opening"));
@@ -39,7 +39,7 @@ async fn funded() -> Service {
     service
 }
 
-async fn balance(service: &Service) -> i64 {
+pub(super) async fn balance(service: &Service) -> i64 {
     service.wallet.account(&id("alice")).await.unwrap().balance()
 }
 
