@@ -213,6 +213,7 @@ fn open_wallet(config: &Config) -> Result<(Router, Bundled), StartError> {
             None => Access::anyone(),
         },
         ending: ending.clone(),
+        webhooks: None,
     };
     let routes = router(wallet.clone(), options);
     Ok((routes, Bundled { wallet, ending }))

@@ -6,8 +6,10 @@ use std::str::FromStr;
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Parser, Subcommand};
+use wallet_backend::clock::Clock;
 use wallet_backend::http::auth::{Access, Callers, Keys, Scopes, Tokens};
 use wallet_backend::http::serve::Listen;
+use wallet_backend::http::webhooks::{self, Rounds, Secret, Target, WebhookOptions};
 use wallet_backend::store::embedded::Options;
 
 pub(crate) mod bench;
@@ -78,6 +80,23 @@ pub(crate) struct Serve {
     /// again.
     #[arg(long, env = "WALLET_KEYS_FILE", value_name = "FILE")]
     keys_file: Option<PathBuf>,
+    /// Send every event to this address (http://HOST:PORT/PATH) as a signed POST, until it has arrived; from the
+    /// ledger's first one on, where nothing was sent before.
+    #[arg(
+        long,
+        env = "WALLET_WEBHOOK",
+        value_name = "URL",
+        requires = "webhook_secret_file"
+    )]
+    webhook: Option<Target>,
+    /// The secret that webhooks are signed with: one line of at least 16 bytes.
+    #[arg(
+        long,
+        env = "WALLET_WEBHOOK_SECRET_FILE",
+        value_name = "FILE",
+        requires = "webhook"
+    )]
+    webhook_secret_file: Option<PathBuf>,
     /// Size of a segment of the embedded store's log. Small ones let a test see many come and go.
     #[arg(long, hide = true, value_name = "BYTES")]
     segment_bytes: Option<u64>,
@@ -109,6 +128,29 @@ impl FromStr for StoreLocation {
 }
 
 impl Serve {
+    /// How webhooks are sent, if they are.
+    ///
+    /// # Errors
+    /// A secret file that is missing or no secret.
+    pub(crate) fn webhooks(&self) -> anyhow::Result<Option<WebhookOptions>> {
+        let Some((target, path)) = self.webhook.as_ref().zip(self.webhook_secret_file.as_ref()) else {
+            return Ok(None);
+        };
+        let text = fs::read_to_string(path)
+            .with_context(|| format!("cannot read the webhook secret file {}", path.display()))?;
+        let refused = || format!("the webhook secret file {} is refused", path.display());
+        Ok(Some(WebhookOptions {
+            target: target.clone(),
+            secret: Secret::parse(&text).with_context(refused)?,
+            kept: match &self.store {
+                StoreLocation::Embedded(directory) => Some(directory.join(webhooks::FILE)),
+                StoreLocation::Memory => None,
+            },
+            rounds: Rounds::default(),
+            clock: Clock::default(),
+        }))
+    }
+
     /// How the embedded store in `directory` is opened.
     pub(crate) fn options(&self, directory: &Path) -> Options {
         let defaults = Options::at(directory);

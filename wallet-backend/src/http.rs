@@ -11,6 +11,7 @@
 //! | `POST /v1/transfers` | from one account to another, whole or not at all |
 //! | `GET /v1/requests/{account_id}/{request_id}` | what became of a request id |
 //! | `GET /v1/events` | every entry as it is committed, `?account=&after=`, as server-sent events |
+//! | `GET /v1/webhooks/dead-letters`, `POST …/redeliver` | events that did not arrive; sending them once more |
 //! | `POST /v1/requests/{account_id}/{request_id}/abandon` | make sure that an undecided id never happens |
 //! | `GET /healthz`, `/readyz` | the process answers; the store takes commands. No token needed |
 //! | `GET /metrics`, `/openapi.json` | OpenMetrics text; this surface, described |
@@ -32,6 +33,7 @@ use self::auth::Access;
 use self::events::Streams;
 use self::metrics::Metrics;
 use self::routes::Service;
+use self::webhooks::Webhooks;
 use crate::Wallet;
 
 mod accept;
@@ -48,6 +50,7 @@ mod routes;
 pub mod serve;
 mod statement;
 mod view;
+pub mod webhooks;
 mod wire;
 
 pub use events::{Ending, KEEP_ALIVE, MAX_STREAMS};
@@ -60,6 +63,8 @@ pub struct HttpOptions {
     pub access: Access,
     /// Ends the streams that do not end by themselves, so that a server need not wait for them.
     pub ending: Ending,
+    /// Whose dead letters are listed, and whose deliveries are counted. Somebody runs them.
+    pub webhooks: Option<Webhooks>,
 }
 
 /// The routes over a wallet. Dropping a request half-way leaves its command to be decided; its id tells what became
@@ -67,9 +72,10 @@ pub struct HttpOptions {
 pub fn router(wallet: Wallet, options: HttpOptions) -> Router {
     let routes = routes::routes();
     let service = Service {
-        metrics: Metrics::of(&wallet),
+        metrics: Metrics::of(&wallet, options.webhooks.as_ref()),
         openapi: openapi::document(&routes),
         streams: Streams::new(options.ending),
+        webhooks: options.webhooks,
         wallet,
     };
     routes

@@ -13,6 +13,7 @@ use tracing_subscriber::EnvFilter;
 use wallet_backend::Wallet;
 use wallet_backend::http::auth::{Access, Secret};
 use wallet_backend::http::serve::Server;
+use wallet_backend::http::webhooks::Webhooks;
 use wallet_backend::http::{Ending, HttpOptions, router};
 
 use self::config::bench::{Bench, Engine};
@@ -51,7 +52,10 @@ async fn serve(args: &Serve) -> anyhow::Result<ExitCode> {
     let access = args.access()?;
     let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let mut hup = signal(SignalKind::hangup())?;
+    let webhooks = args.webhooks()?;
     let wallet = open(args)?;
+    let webhooks = webhooks.map(|options| Webhooks::new(wallet.clone(), options));
+    let webhooks = webhooks.transpose().context("webhooks cannot begin")?;
     let server = Server::bind(&args.listen)
         .await
         .with_context(|| format!("cannot listen on {}", args.listen))?;
@@ -71,8 +75,14 @@ async fn serve(args: &Serve) -> anyhow::Result<ExitCode> {
     let options = HttpOptions {
         access: access.clone(),
         ending: ending.clone(),
+        webhooks: webhooks.clone(),
     };
-    server.run(router(wallet.clone(), options), stop).await;
+    let deliver = async {
+        if let Some(webhooks) = webhooks {
+            webhooks.run(&ending).await;
+        }
+    };
+    tokio::join!(server.run(router(wallet.clone(), options), stop), deliver);
     wallet.close().await;
     Ok(ExitCode::SUCCESS)
 }

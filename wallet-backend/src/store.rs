@@ -265,6 +265,9 @@ pub trait Store: Send + Sync + 'static {
     /// `Unavailable` once the store ends.
     fn event_after(&self, number: u64) -> impl Future<Output = Result<(), LedgerError>> + Send;
 
+    /// The number of the newest event; 0 before the first.
+    fn newest_event(&self) -> u64;
+
     /// Accounts with something to tidy, expired holds too, at most `limit`. Takes turns: none is passed over for ever.
     fn untidy(&self, limit: usize) -> Vec<AccountId>;
 

@@ -329,6 +329,12 @@ impl Wallet {
         Events::new(self.queue.clone(), after, account)
     }
 
+    /// The number of the newest event; 0 before the first.
+    #[must_use]
+    pub fn newest_event(&self) -> u64 {
+        self.queue.newest_event()
+    }
+
     /// A number that tells this ledger from every other, for positions in its events.
     #[must_use]
     pub fn ledger(&self) -> u64 {

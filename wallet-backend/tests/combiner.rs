@@ -101,6 +101,10 @@ impl Store for Gated {
         self.model.event_after(number).await
     }
 
+    fn newest_event(&self) -> u64 {
+        self.model.newest_event()
+    }
+
     fn untidy(&self, limit: usize) -> Vec<AccountId> {
         self.model.untidy(limit)
     }

@@ -30,3 +30,5 @@ mod races;
 mod roots;
 mod support;
 mod wallet;
+#[cfg(feature = "http")]
+mod webhooks;

@@ -23,6 +23,8 @@ pub(crate) fn binary(arguments: &[&str]) -> Command {
         .env_remove("WALLET_LISTEN")
         .env_remove("WALLET_STORE")
         .env_remove("WALLET_TOKEN_FILE")
+        .env_remove("WALLET_WEBHOOK")
+        .env_remove("WALLET_WEBHOOK_SECRET_FILE")
         .env_remove("WALLET_KEYS_FILE")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

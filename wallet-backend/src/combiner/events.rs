@@ -29,6 +29,12 @@ impl<S: Store> Queue<S> {
         self.0.store.event_after(number).await
     }
 
+    /// The number of the newest event; 0 before the first.
+    #[must_use]
+    pub fn newest_event(&self) -> u64 {
+        self.0.store.newest_event()
+    }
+
     /// Tells this ledger from every other.
     #[must_use]
     pub fn ledger(&self) -> u64 {

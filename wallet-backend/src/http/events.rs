@@ -66,7 +66,8 @@ impl Ending {
         *self.0.borrow()
     }
 
-    async fn come(&self) {
+    /// Waits until it has been told.
+    pub(super) async fn come(&self) {
         // An error is a sender that is gone, which this one is not.
         drop(self.0.subscribe().wait_for(|ended| *ended).await);
     }

@@ -10,6 +10,7 @@ use super::error::{Code, Problem};
 use crate::Wallet;
 use crate::combiner::Observed;
 use crate::command::{Decided, LedgerError, Operation, Outcome};
+use crate::http::webhooks::Webhooks;
 
 /// The content type of [`Metrics::encode`].
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -105,12 +106,55 @@ pub(super) struct Metrics {
     pending: Gauge,
     queued: Gauge,
     event_streams: Gauge,
+    webhooks: Option<WebhookGauges>,
+}
+
+/// How the webhooks are, at a scrape.
+#[derive(Debug)]
+struct WebhookGauges {
+    dead_letters: Gauge,
+    waiting: Gauge,
+    behind: Gauge,
+}
+
+impl WebhookGauges {
+    fn of(webhooks: &Webhooks, registry: &mut Registry) -> Self {
+        for (result, counter) in webhooks.counters() {
+            let labelled = registry.sub_registry_with_label(("result".into(), result.into()));
+            labelled.register("wallet_webhook_tries", "Tries to deliver an event", counter);
+        }
+        let gauges = Self {
+            dead_letters: Gauge::default(),
+            waiting: Gauge::default(),
+            behind: Gauge::default(),
+        };
+        for (name, help, gauge) in [
+            (
+                "wallet_webhook_dead_letters",
+                "Events that were given up after their last round",
+                &gauges.dead_letters,
+            ),
+            (
+                "wallet_webhook_waiting_accounts",
+                "Accounts whose next event did not arrive and is tried again later",
+                &gauges.waiting,
+            ),
+            (
+                "wallet_webhook_behind",
+                "Events since the first that is not done with, those of waiting accounts apart",
+                &gauges.behind,
+            ),
+        ] {
+            registry.register(name, help, gauge.clone());
+        }
+        gauges
+    }
 }
 
 impl Metrics {
     /// Listens to the wallet's batches. A wallet has one listener: of several routers over one wallet the first
     /// shows commits and batches.
-    pub(super) fn of(wallet: &Wallet) -> Self {
+    pub(super) fn of(wallet: &Wallet, webhooks: Option<&Webhooks>) -> Self {
         let mut registry = Registry::default();
         let operations = Family::<Labels, Counter>::default();
         registry.register(
@@ -148,11 +192,12 @@ impl Metrics {
             Observed::Committed { took } => commit.observe(took.as_secs_f64()),
         });
         Self {
-            registry,
             operations,
             pending,
             queued,
             event_streams,
+            webhooks: webhooks.map(|webhooks| WebhookGauges::of(webhooks, &mut registry)),
+            registry,
         }
     }
 
@@ -179,12 +224,23 @@ impl Metrics {
     }
 
     /// The text of a scrape.
-    pub(super) fn encode(&self, wallet: &Wallet, event_streams: usize) -> String {
+    pub(super) fn encode(
+        &self,
+        wallet: &Wallet,
+        event_streams: usize,
+        webhooks: Option<&Webhooks>,
+    ) -> String {
         let gauge = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
         self.pending.set(gauge(wallet.pending()));
         let of = |count: usize| gauge(u64::try_from(count).unwrap_or(u64::MAX));
         self.queued.set(of(wallet.queued()));
         self.event_streams.set(of(event_streams));
+        if let Some((gauges, webhooks)) = self.webhooks.as_ref().zip(webhooks) {
+            let (dead, waiting, behind) = webhooks.gauges();
+            gauges.dead_letters.set(of(dead));
+            gauges.waiting.set(of(waiting));
+            gauges.behind.set(gauge(behind));
+        }
         let mut text = String::new();
         match prometheus_client::encoding::text::encode(&mut text, &self.registry) {
             Ok(()) => text,

@@ -22,6 +22,7 @@ use super::extract::{
 use super::metrics::{self, Metrics, OperationResult, OperationType};
 use super::moment::MomentQuery;
 use super::view::{AccountJson, AccountsJson, HoldJson, PageJson, PastJson, ReceiptJson, RequestJson};
+use super::webhooks::{Webhooks, dead_letters};
 use super::{batch, cursor, statement, wire};
 use crate::Wallet;
 use crate::command::{Command, LedgerError, Outcome, RequestView};
@@ -36,6 +37,7 @@ pub(super) struct Service {
     pub(super) metrics: Metrics,
     pub(super) openapi: Bytes,
     pub(super) streams: Streams,
+    pub(super) webhooks: Option<Webhooks>,
 }
 
 type Shared = State<Arc<Service>>;
@@ -94,6 +96,8 @@ pub(super) fn routes() -> Vec<Route> {
             abandon,
         ),
         on_get("/v1/events", READ, stream_events),
+        on_get("/v1/webhooks/dead-letters", ADMIN, list_dead_letters),
+        on_post("/v1/webhooks/dead-letters/redeliver", ADMIN, redeliver),
         on_get("/healthz", NOTHING, healthz),
         on_get("/readyz", NOTHING, readyz),
         on_get("/metrics", READ, scrape),
@@ -340,6 +344,18 @@ async fn stream_events(State(service): Shared, query: EventsQuery, headers: Head
     events::respond(&service.wallet, &service.streams, query, &headers).await
 }
 
+async fn list_dead_letters(State(service): Shared, query: PageQuery) -> Answered {
+    let ledger = service.wallet.ledger();
+    let body = dead_letters::list(ledger, service.webhooks.as_ref(), query)?;
+    Ok(json(StatusCode::OK, &body))
+}
+
+async fn redeliver(State(service): Shared, _: NoQuery, OptionalJsonBody(body): OptionalJsonBody) -> Answered {
+    let ledger = service.wallet.ledger();
+    let (status, body) = dead_letters::redeliver(ledger, service.webhooks.as_ref(), &body)?;
+    Ok(json(status, &body))
+}
+
 async fn abandon(
     State(service): Shared,
     _: NoQuery,
@@ -377,7 +393,7 @@ async fn scrape(State(service): Shared) -> Response {
         metrics::CONTENT_TYPE,
         service
             .metrics
-            .encode(&service.wallet, service.streams.open())
+            .encode(&service.wallet, service.streams.open(), service.webhooks.as_ref())
             .into(),
     )
 }

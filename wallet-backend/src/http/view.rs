@@ -335,7 +335,7 @@ impl<'a> RequestJson<'a> {
 }
 
 /// Written as the string that it displays as.
-struct Shown<T>(T);
+pub(super) struct Shown<T>(pub(super) T);
 
 impl<T: fmt::Display> Serialize for Shown<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -19,6 +19,16 @@ mod scalar;
 
 pub(super) use batch::{SentBatch, batch};
 
+/// The most dead letters that one request names.
+const MAX_REDELIVERED: usize = 1_000;
+
+/// `POST /v1/webhooks/dead-letters/redeliver`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RedeliverBody {
+    ids: Option<Vec<String>>,
+}
+
 /// `POST /v1/accounts`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -268,6 +278,24 @@ pub(super) fn nothing(body: &[u8]) -> Result<(), Problem> {
         return Ok(());
     }
     parse(body).map(|EmptyBody {}| ())
+}
+
+/// Which dead letters are sent once more: `None` is all of them.
+///
+/// # Errors
+/// 400 `invalid_request`, with the field.
+pub(super) fn redeliver(body: &[u8]) -> Result<Option<Vec<String>>, Problem> {
+    if body.is_empty() {
+        return Ok(None);
+    }
+    let body: RedeliverBody = parse(body)?;
+    match body.ids {
+        Some(ids) if ids.is_empty() || ids.len() > MAX_REDELIVERED => {
+            let rule = format!("must have 1 to {MAX_REDELIVERED} ids; leave it out for all");
+            Err(Problem::invalid("ids", rule))
+        }
+        ids => Ok(ids),
+    }
 }
 
 /// The request id from the body or from the `Idempotency-Key` header.

@@ -102,6 +102,13 @@ impl Store for AnyStore {
         }
     }
 
+    fn newest_event(&self) -> u64 {
+        match self {
+            Self::Memory(store) => store.newest_event(),
+            Self::Embedded(store) => store.newest_event(),
+        }
+    }
+
     fn untidy(&self, limit: usize) -> Vec<AccountId> {
         match self {
             Self::Memory(store) => store.untidy(limit),

@@ -421,6 +421,10 @@ impl Store for Embedded {
         self.shared.entry_after(number).await
     }
 
+    fn newest_event(&self) -> u64 {
+        self.shared.lock().durable_entries
+    }
+
     fn untidy(&self, limit: usize) -> Vec<AccountId> {
         let now = self.clock.now();
         self.reading()

@@ -414,6 +414,10 @@ impl Store for Memory {
         }
     }
 
+    fn newest_event(&self) -> u64 {
+        self.entries.borrow().0
+    }
+
     fn untidy(&self, limit: usize) -> Vec<AccountId> {
         let now = self.clock.now();
         self.lock()
