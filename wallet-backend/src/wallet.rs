@@ -196,7 +196,7 @@ impl Wallet {
     }
 
     /// Changes the account's status, slots, modes or floor, in force when this returns. The outcome is
-    /// [`Outcome::Amended`].
+    /// [`Outcome::Amended`](crate::command::Outcome::Amended).
     ///
     /// # Errors
     /// As [`Wallet::run`].
