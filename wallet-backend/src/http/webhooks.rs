@@ -8,7 +8,7 @@
 //! - **Never given up in silence.** After the last round an event is a dead letter: kept, counted, logged as an
 //!   error, listed by `GET /v1/webhooks/dead-letters`, and sent once more when somebody asks for it.
 //!
-//! [`deliveries`] decides, [`sender`] sends, [`kept`] keeps; here is the loop between them. How far it has come is
+//! `deliveries` decides, `sender` sends, `kept` keeps; here is the loop between them. How far it has come is
 //! written down once a second at most, in `webhooks.json` beside the ledger. Where there is none, it begins at the
 //! ledger's first event.
 
