@@ -176,13 +176,17 @@ async fn what_is_wrong_with_asking_for_dead_letters_is_named() {
     );
     for (body, field) in [
         (json!({"ids": []}), "ids"),
-        (json!({"ids": ["00"]}), "ids"),
         (json!({"ids": [7]}), "ids"),
         (json!({"id": "00"}), "id"),
     ] {
         let (status, problem) = redeliver(&without, body).await;
         assert_eq!((status, problem["field"].as_str()), (400, Some(field)));
     }
+    let (status, problem) = redeliver(&without, json!({"ids": ["00"]})).await;
+    assert_eq!(
+        (status, &problem["code"], &problem["field"]),
+        (404, &json!("not_found"), &json!("ids"))
+    );
     for query in ["?after=00", "?limit=0", "?account=a"] {
         let asked = Request::get(format!("{LIST}{query}"))
             .body(Body::empty())

@@ -79,26 +79,23 @@ pub(in crate::http) fn redeliver(
     webhooks: Option<&Webhooks>,
     body: &[u8],
 ) -> Result<(StatusCode, RedeliveryJson), Problem> {
-    let numbers = match wire::redeliver(body)? {
-        None => None,
-        Some(ids) => {
-            let numbers = ids.iter().map(|id| cursor::decode_event(ledger, id));
-            let numbers: Option<Vec<u64>> = numbers.collect();
-            Some(numbers.ok_or_else(|| Problem::invalid("ids", "must be ids of dead letters"))?)
-        }
+    let missing = |id: &str| {
+        let detail = format!("{id} is no dead letter, or has been delivered");
+        Problem::new(Code::NotFound, detail).at("ids")
     };
-    let asked = match webhooks {
-        Some(webhooks) => webhooks.redeliver(numbers.as_deref()),
-        None => numbers
-            .and_then(|numbers| numbers.first().copied())
-            .map_or(Ok(0), Err),
+    let mut numbers = Vec::new();
+    let ids = wire::redeliver(body)?;
+    for id in ids.iter().flatten() {
+        numbers.push(cursor::decode_event(ledger, id).ok_or_else(|| missing(id))?);
+    }
+    let named = ids.is_some().then_some(numbers.as_slice());
+    let asked = match (webhooks, named.and_then(<[u64]>::first)) {
+        (Some(webhooks), _) => webhooks.redeliver(named),
+        (None, Some(first)) => Err(*first),
+        (None, None) => Ok(0),
     };
     match asked {
         Ok(redelivering) => Ok((StatusCode::ACCEPTED, RedeliveryJson { redelivering })),
-        Err(missing) => {
-            let id = cursor::encode_event(ledger, missing);
-            let detail = format!("{id} is no dead letter, or has been delivered");
-            Err(Problem::new(Code::NotFound, detail).at("ids"))
-        }
+        Err(number) => Err(missing(&cursor::encode_event(ledger, number))),
     }
 }
