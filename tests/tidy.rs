@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 fn sources() -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found = Vec::new();
-    let mut folders: Vec<PathBuf> = ["src", "tests", "benches", "wallet-backend"]
+    let mut folders: Vec<PathBuf> = ["src", "tests", "benches", "wallet-backend", "fuzz"]
         .map(|f| root.join(f))
         .into();
     while let Some(folder) = folders.pop() {

@@ -43,6 +43,8 @@ mod cursor;
 pub mod error;
 mod events;
 mod extract;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod metrics;
 mod moment;
 mod openapi;

@@ -81,6 +81,8 @@ pub mod disk;
 mod error;
 mod events;
 mod export;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod heads;
 mod layout;
 mod links;

@@ -203,11 +203,23 @@ fn block(id: FileId, number: u64, payload: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0; HEAD];
     bytes.extend_from_slice(payload);
     bytes.resize(BLOCK, 0);
-    let sum = xxh3_64_with_seed(bytes.get(8..).unwrap_or_default(), id.seed(number));
-    if let Some(place) = bytes.first_chunk_mut() {
+    seal(id, number, &mut bytes);
+    bytes
+}
+
+fn seal(id: FileId, number: u64, block: &mut [u8]) {
+    let sum = xxh3_64_with_seed(block.get(8..).unwrap_or_default(), id.seed(number));
+    if let Some(place) = block.first_chunk_mut() {
         *place = sum.to_le_bytes();
     }
-    bytes
+}
+
+/// Gives every block of a file the checksum that its content calls for.
+#[cfg(feature = "fuzzing")]
+pub(super) fn mend(id: FileId, file: &mut [u8]) {
+    for (number, block) in (0..).zip(file.chunks_exact_mut(BLOCK)) {
+        seal(id, number, block);
+    }
 }
 
 /// A derived file that is there to be read. Not kept open: there may be thousands.

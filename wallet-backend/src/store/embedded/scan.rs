@@ -9,7 +9,7 @@
 //! - In a part that a later segment continues, and before a closing page's mark, nothing may be missing at all.
 #![expect(
     clippy::arithmetic_side_effects,
-    reason = "page numbers are below a segment's page count, batches are counted one by one"
+    reason = "page numbers are below a segment's page count"
 )]
 
 use crate::store::embedded::disk::DiskFile;
@@ -182,7 +182,9 @@ impl<'a> Scan<'a> {
     /// That a whole page belongs to the batch that should be at `self.page`.
     fn check_page(&self, extent: &Extent, page: u32, head: PageHead) -> Result<(), Damage> {
         let number = extent.head.number;
-        let expected = self.end.batch + 1;
+        let Some(expected) = self.end.batch.checked_add(1) else {
+            return Err(Damage::at(number, page, "no number is left for a batch here"));
+        };
         if head.batch != expected {
             let what = format!("a page of batch {} where batch {expected} should be", head.batch);
             return Err(Damage::at(number, page, what));
@@ -297,5 +299,40 @@ impl Window {
 
     fn of<'a>(&'a mut self, extent: &Extent, page: u32) -> Result<&'a PageBuffer, OpenError> {
         self.page(extent.head.number, extent.file.as_ref(), extent.end, page)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::embedded::disk::{Disk as _, RealDisk};
+    use crate::store::embedded::segment::{FOLDER, Segment, SegmentHead};
+    use crate::store::embedded::write::write_batch;
+
+    /// A mark comes from a checkpoint, whose checksum says nothing of where its numbers came from. Adding one to the
+    /// last number there is would have ended the process instead of saying what is wrong.
+    #[test]
+    fn a_batch_after_the_last_number_there_is_is_damage() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = RealDisk::new(folder.path());
+        disk.create_folder(FOLDER).unwrap();
+        let head = SegmentHead {
+            store: 1,
+            number: 1,
+            pages: 4,
+            previous: 0,
+            replaces: None,
+        };
+        let segment = Segment::prepare(&disk, head).unwrap();
+        let before = Mark {
+            batch: u64::MAX - 1,
+            ..Mark::default()
+        };
+        let last = write_batch(&segment, 1, &before, 0, b"batch").unwrap();
+        assert_eq!(last.batch, u64::MAX);
+        write_batch(&segment, 2, &last, 0, b"batch").unwrap();
+        let layout = Layout::read(&disk).unwrap();
+        let next = Scan::after(&layout, last).unwrap().next();
+        assert!(matches!(next, Err(OpenError::Damaged(_))), "{next:?}");
     }
 }
