@@ -19,7 +19,7 @@ const MAX_SHARDS: usize = 1 << 18;
 /// How many times more shards than there are a new cap must call for before the table is laid out anew.
 const LARGER: usize = 4;
 /// Shards searched for idle entries by one request that brings new values to a full table.
-const SWEEPS: usize = 2;
+const SWEEPS: usize = 4;
 
 /// A value's identity in every table of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -98,7 +98,9 @@ fn a_raised_cap_keeps_the_steps_small_and_the_use_of_every_value() {
 
 #[test]
 fn idle_values_make_room_for_new_ones() {
-    let (hasher, rate, cap) = (KeyHasher::new(), Rate::new(1, 0, SECOND), 1_000);
+    // A secret of its own: near the cap it is a matter of luck whether the few shards that are searched have an idle one.
+    let hasher = KeyHasher { secret: [7; 192] };
+    let (rate, cap) = (Rate::new(1, 0, SECOND), 1_000);
     let mut table = Table::new(cap);
     for n in 0..50_000_u64 {
         // 900 of these fall into one window.

@@ -174,7 +174,7 @@ impl Embedded {
         let daily_root = options.daily_root.map(|every| Daily {
             clock: options.clock.clone(),
             every,
-            is_new: end.batch == 0,
+            began: (end.batch == 0).then(|| options.clock.now()),
         });
         let mut state = State::new(books, (segment, parts), end, tail, !checkpoints.has_base());
         state.saved = saved;

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
 
 use wallet_backend::store::embedded::disk::{Disk, DiskFile, Lock};
 
@@ -15,6 +16,9 @@ use self::unsynced::{Change, NameChange, Node};
 use crate::support::Numbers;
 
 mod unsynced;
+
+/// Far longer than anything takes that will happen at all.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What can be made to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,28 +117,30 @@ impl FaultDisk {
         HeldSyncs(self.clone())
     }
 
+    /// Fails the test where what it waits for does not come: it would never end.
+    fn wait_while(&self, mut lacking: impl FnMut(&Inner) -> bool) {
+        let inner = self.inner();
+        let (_inner, waited) = self
+            .0
+            .changed
+            .wait_timeout_while(inner, PATIENCE, |inner| lacking(inner))
+            .unwrap();
+        assert!(!waited.timed_out(), "it did not come");
+    }
+
     /// Blocks until a sync is being held.
     pub(crate) fn await_held_sync(&self) {
-        let mut inner = self.inner();
-        while inner.stalled == 0 {
-            inner = self.0.changed.wait(inner).unwrap();
-        }
+        self.wait_while(|inner| inner.stalled == 0);
     }
 
     /// Blocks until so many checkpoints have been given their names.
     pub(crate) fn await_checkpoints(&self, count: usize) {
-        let mut inner = self.inner();
-        while inner.checkpoints < count {
-            inner = self.0.changed.wait(inner).unwrap();
-        }
+        self.wait_while(|inner| inner.checkpoints < count);
     }
 
     /// Blocks until a file has this name.
     pub(crate) fn await_file(&self, name: &str) {
-        let mut inner = self.inner();
-        while !inner.names.contains_key(name) {
-            inner = self.0.changed.wait(inner).unwrap();
-        }
+        self.wait_while(|inner| !inner.names.contains_key(name));
     }
 
     /// The disk as it comes up after a power cut now.

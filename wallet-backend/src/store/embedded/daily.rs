@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::civil::Date;
 
+use crate::account::Timestamp;
 use crate::clock::Clock;
 use crate::store::embedded::roots::{self, Published, RootFailure};
 use crate::store::embedded::segment::Mark;
@@ -21,16 +22,16 @@ pub(super) struct Daily {
     pub(super) clock: Clock,
     /// How often the time of day is looked at.
     pub(super) every: Duration,
-    /// The store was just made: it has no history of yesterday.
-    pub(super) is_new: bool,
+    /// When the store was made, if that was just now: it has no history of the day before.
+    pub(super) began: Option<Timestamp>,
 }
 
 /// Publishes the root of every UTC day, until the store closes.
 pub(super) fn publish_roots(shared: &Shared, daily: &Daily) {
-    let Daily { clock, every, is_new } = daily;
+    let Daily { clock, every, began } = daily;
     let every = *every;
     let mut newest = match roots::newest_day(shared.disk.as_ref()) {
-        Ok(None) if *is_new => roots::due(None, clock.now()),
+        Ok(None) => began.and_then(|began| roots::due(None, began)),
         Ok(newest) => newest,
         Err(error) => {
             tracing::warn!(%error, "the published roots cannot be listed");
