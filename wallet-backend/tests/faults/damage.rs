@@ -177,12 +177,14 @@ fn a_flipped_bit_before_the_checkpoint_is_found_by_verify_and_never_changes_an_a
 fn every_bit_of_a_page_of_the_last_batch_is_guarded() {
     let workload = Workload::new(8, 10);
     let mut flips = Flips::new(&workload, crashed(&workload, 3));
-    let file = segments(&flips.left).pop().unwrap();
-    let content = flips.left.content(&file);
-    let mut pages = content.chunks(PAGE);
-    let last = pages
-        .rposition(|page| page.iter().any(|byte| *byte != 0))
-        .unwrap();
+    // The newest segment may be prepared only, without a page yet.
+    let written = |file: String| {
+        let content = flips.left.content(&file);
+        let mut pages = content.chunks(PAGE);
+        let last = pages.rposition(|page| page.iter().any(|byte| *byte != 0))?;
+        Some((file, last))
+    };
+    let (file, last) = segments(&flips.left).into_iter().rev().find_map(written).unwrap();
     for into in 0..PAGE {
         for bit in 0..8 {
             flips.flip(&file, last * PAGE + into, bit);
