@@ -31,6 +31,10 @@ pub(crate) enum Action {
     Verify(offline::Verify),
     /// Write the whole history out, a line of JSON for each record. Exit 0: all of it, 1: damage, 2: could not run.
     Export(offline::Export),
+    /// Copy a ledger, in use or not, and prove the copy. Exit 0: it is whole, 1: damage, 2: could not run.
+    Backup(offline::Backup),
+    /// Make a data directory of a backup, once it has proved itself. Exit 0: done, 1: damage, 2: could not run.
+    Restore(offline::Restore),
     /// Make API keys.
     #[command(subcommand)]
     Key(KeyAction),

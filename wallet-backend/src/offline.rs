@@ -20,7 +20,7 @@ use crate::say;
 /// # Errors
 /// It could not run.
 pub(crate) fn verify(args: &Verify) -> anyhow::Result<ExitCode> {
-    let roots = args.roots()?;
+    let roots = args.against.roots()?;
     let directory = kept(&args.store)?;
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::new(directory));
     let report = embedded::verify_against(&disk, &roots, progress("verified"))
@@ -81,7 +81,7 @@ fn export_to(disk: &Arc<dyn Disk>, path: &Path) -> anyhow::Result<Result<Root, E
 }
 
 /// The directory of a store that is there.
-fn kept(store: &StoreLocation) -> anyhow::Result<&Path> {
+pub(crate) fn kept(store: &StoreLocation) -> anyhow::Result<&Path> {
     let StoreLocation::Embedded(directory) = store else {
         anyhow::bail!("only a store that is kept has files: embedded:DIR");
     };
@@ -95,7 +95,7 @@ fn kept(store: &StoreLocation) -> anyhow::Result<&Path> {
 }
 
 /// Shows on a terminal how far a long job is; on anything else it keeps quiet.
-fn progress(done_so_far: &'static str) -> impl FnMut(u64, u64) {
+pub(crate) fn progress(done_so_far: &'static str) -> impl FnMut(u64, u64) {
     let shown = std::io::stderr().is_terminal();
     let mut last = 0;
     move |done, of| {

@@ -21,7 +21,7 @@ mod told;
 mod wire;
 
 use client::Client;
-use load::Moment;
+use load::{Load, Moment};
 use told::Told;
 
 /// Segments and checkpoints so small that several come and go within a round.
@@ -85,6 +85,61 @@ async fn killed_under_load_it_forgets_nothing_that_it_acknowledged_and_does_noth
     println!("{rounds} rounds: {}", told.figures());
 }
 
+/// A backup is made while everybody sends, and the service killed soon after. Restored elsewhere, it has every operation
+/// that was acknowledged before the backup began.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_made_under_load_has_all_that_was_acknowledged_before_it_began() {
+    let lives = if long() { 12 } else { 1 };
+    for life in 0..lives {
+        back_up_under_load(SEED + life).await;
+    }
+}
+
+async fn back_up_under_load(seed: u64) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = embedded(dir.path());
+    let mut numbers = Numbers(seed);
+    let told = Arc::new(Told::default());
+    let mut served = Served::run(quiet(&store));
+    load::prepare(&told, &Client::new(&served)).await;
+    let (rounds, mut meanwhile) = (4, 0);
+    for round in 0..rounds {
+        let client = Client::new(&served);
+        let mut load = Load::start(&told, &client, &format!("backup-{round}"), &mut numbers);
+        load.answers(1 + numbers.below(MOST_ANSWERS)).await;
+        let before = told.answered();
+        let answered = load.answered();
+        let backup = dir.path().join(format!("backup-{round}"));
+        let (from, to) = (store.clone(), backup.display().to_string());
+        let made = tokio::task::spawn_blocking(move || ends_well(&["backup", "--store", &from, "--to", &to]));
+        let made = made.await.unwrap();
+        meanwhile += load.answered() - answered;
+        load.kill(served).await;
+
+        let restored = format!(
+            "embedded:{}",
+            dir.path().join(format!("restored-{round}")).display()
+        );
+        let from = backup.display().to_string();
+        let proved = ends_well(&["restore", "--from", &from, "--store", &restored]);
+        let root = made.lines().last().unwrap();
+        assert!(
+            root.starts_with("root ") && proved.contains(root),
+            "{made}\n{proved}"
+        );
+        verify(&restored);
+        let copy = Served::run(quiet(&restored));
+        load::find_again(&told, &Client::new(&copy), &before).await;
+        told.judge_copy(&Client::new(&copy), &before).await;
+        assert_eq!(copy.stop(), Some(0));
+
+        served = Served::run(quiet(&store));
+        load::look_back(&told, &Client::new(&served), &mut numbers).await;
+        told.judge(round);
+    }
+    assert!(meanwhile > 0, "nobody was answered while a backup was made");
+}
+
 #[test]
 fn killed_while_it_makes_a_directory_it_opens_it_the_next_time() {
     let mut numbers = Numbers(SEED);
@@ -130,7 +185,13 @@ fn kill_on_its_way_up(store: &str, micros: u64) {
 
 /// `wallet-backend verify` finds nothing.
 fn verify(store: &str) {
-    let output = binary(&["verify", "--store", store]).output().unwrap();
-    let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{said}");
+    ends_well(&["verify", "--store", store]);
+}
+
+/// Runs a command that must exit with 0; what it said.
+fn ends_well(arguments: &[&str]) -> String {
+    let output = binary(arguments).output().unwrap();
+    let said = String::from_utf8([output.stderr, output.stdout].concat()).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {said}");
+    said
 }

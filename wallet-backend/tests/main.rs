@@ -6,6 +6,7 @@
     reason = "a test that meets the unexpected should stop there and say where"
 )]
 
+mod backup;
 mod batches;
 #[cfg(feature = "http")]
 mod bench;
@@ -13,6 +14,8 @@ mod bench;
 mod client;
 mod combiner;
 mod conformance;
+#[cfg(feature = "http")]
+mod copies;
 #[cfg(feature = "http")]
 mod crash;
 #[cfg(feature = "http")]

@@ -21,10 +21,48 @@ pub(crate) struct Verify {
         default_value = "embedded:./data"
     )]
     pub(crate) store: StoreLocation,
+    #[command(flatten)]
+    pub(crate) against: KeptRoots,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeptRoots {
     /// A root that was kept elsewhere, RECORDS:DIGEST, or a file of them, one a line, bare or as in the store's roots/.
     /// Exit 1 if anything that one covers is not what it was. Can be given more than once.
     #[arg(long, value_name = "ROOT|FILE")]
     against: Vec<Against>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Backup {
+    /// embedded:DIR. A process may be using it, and goes on; only the right to read is needed.
+    #[arg(
+        long,
+        env = "WALLET_STORE",
+        value_name = "STORE",
+        default_value = "embedded:./data"
+    )]
+    pub(crate) store: StoreLocation,
+    /// Where to: a directory that is empty or not there yet. It is a backup once it has its backup.manifest.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) to: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Restore {
+    /// A directory that `backup` made.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) from: PathBuf,
+    /// embedded:DIR, a directory that is empty or not there yet. Never serve it beside the ledger it is a copy of.
+    #[arg(
+        long,
+        env = "WALLET_STORE",
+        value_name = "STORE",
+        default_value = "embedded:./data"
+    )]
+    pub(crate) store: StoreLocation,
+    #[command(flatten)]
+    pub(crate) against: KeptRoots,
 }
 
 #[derive(Debug, Args)]
@@ -74,7 +112,7 @@ impl FromStr for Against {
     }
 }
 
-impl Verify {
+impl KeptRoots {
     /// Every root that was given, files read.
     ///
     /// # Errors
@@ -124,10 +162,9 @@ mod tests {
         format!("7:{}", digit.repeat(64))
     }
 
-    fn verify(against: &[&str]) -> Result<Verify, String> {
+    fn kept(against: &[&str]) -> Result<KeptRoots, String> {
         let against = against.iter().map(|text| text.parse());
-        Ok(Verify {
-            store: StoreLocation::Memory,
+        Ok(KeptRoots {
             against: against.collect::<Result<_, String>>()?,
         })
     }
@@ -138,7 +175,7 @@ mod tests {
         let path = dir.path().join("kept");
         let published = format!(r#"{{"day":"2026-07-01","root":"{}","at":"x"}}"#, root("b"));
         fs::write(&path, format!("{published}\n\n {} \n", root("c"))).unwrap();
-        let roots = verify(&[&root("a"), path.to_str().unwrap()])
+        let roots = kept(&[&root("a"), path.to_str().unwrap()])
             .unwrap()
             .roots()
             .unwrap();
@@ -148,7 +185,7 @@ mod tests {
 
     #[test]
     fn what_is_no_root_is_named_with_file_and_line() {
-        let error = verify(&["7:abc"]).unwrap_err();
+        let error = kept(&["7:abc"]).unwrap_err();
         assert!(error.contains("7:abc") && error.contains("no file"), "{error}");
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("kept");
@@ -159,7 +196,7 @@ mod tests {
             ("{\"root\":\"x\"}", "line 1"),
         ] {
             fs::write(path, content).unwrap();
-            let error = format!("{:#}", verify(&[path]).unwrap().roots().unwrap_err());
+            let error = format!("{:#}", kept(&[path]).unwrap().roots().unwrap_err());
             assert!(error.contains(path) && error.contains(told), "{error}");
         }
     }

@@ -73,6 +73,7 @@ use crate::sync::MutexGuard;
 use crate::sync::thread::JoinHandle;
 
 mod accounts;
+mod backup;
 mod blocks;
 mod books;
 mod checkpoint;
@@ -84,8 +85,10 @@ mod export;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod heads;
+mod history;
 mod layout;
 mod links;
+mod live;
 mod look_up;
 mod open;
 mod options;
@@ -109,6 +112,7 @@ mod verify;
 mod wire;
 mod write;
 
+pub use backup::{Backup, BackupError, Phase, Restored, backup, restore};
 pub use error::{Damage, OpenError};
 pub use export::{ExportError, export};
 pub use options::Options;

@@ -73,33 +73,81 @@ pub(super) async fn until_killed(
     name: &str,
     seed: &mut Numbers,
 ) {
-    let (answers, mut answered) = watch::channel(0);
-    let answers = Arc::new(answers);
-    let mut senders = JoinSet::new();
-    for number in 0..SENDERS {
-        let sender = Sender {
-            told: Arc::clone(told),
-            client: client.clone(),
-            answers: Arc::clone(&answers),
-            numbers: Numbers(seed.below(u64::MAX)),
-            name: format!("{name}-{number}"),
-            sent: 0,
-        };
-        senders.spawn(sender.run());
-    }
-    tokio::select! {
-        enough = answered.wait_for(|answers| *answers >= moment.answers) => drop(enough.unwrap()),
-        Some(ended) = senders.join_next() => {
-            ended.unwrap();
-            panic!("{name}: the service went away by itself");
-        }
-    }
+    let mut load = Load::start(told, client, name, seed);
+    load.answers(moment.answers).await;
     // On the thread of the test, which sends nothing.
     std::thread::sleep(moment.then);
-    served.kill();
-    while let Some(ended) = senders.join_next().await {
-        ended.unwrap();
+    load.kill(served).await;
+}
+
+/// Everybody who sends to one process.
+pub(super) struct Load {
+    name: String,
+    senders: JoinSet<()>,
+    answered: watch::Receiver<u64>,
+}
+
+impl Load {
+    pub(super) fn start(told: &Arc<Told>, client: &Client, name: &str, seed: &mut Numbers) -> Self {
+        let (answers, answered) = watch::channel(0);
+        let answers = Arc::new(answers);
+        let mut senders = JoinSet::new();
+        for number in 0..SENDERS {
+            let sender = Sender {
+                told: Arc::clone(told),
+                client: client.clone(),
+                answers: Arc::clone(&answers),
+                numbers: Numbers(seed.below(u64::MAX)),
+                name: format!("{name}-{number}"),
+                sent: 0,
+            };
+            senders.spawn(sender.run());
+        }
+        let name = name.to_owned();
+        Self {
+            name,
+            senders,
+            answered,
+        }
     }
+
+    /// Waits for so many answers since the beginning.
+    pub(super) async fn answers(&mut self, count: u64) {
+        tokio::select! {
+            enough = self.answered.wait_for(|answers| *answers >= count) => drop(enough.unwrap()),
+            Some(ended) = self.senders.join_next() => {
+                ended.unwrap();
+                panic!("{}: the service went away by itself", self.name);
+            }
+        }
+    }
+
+    /// The answers so far.
+    pub(super) fn answered(&self) -> u64 {
+        *self.answered.borrow()
+    }
+
+    pub(super) async fn kill(mut self, served: Served) {
+        served.kill();
+        while let Some(ended) = self.senders.join_next().await {
+            ended.unwrap();
+        }
+    }
+}
+
+/// Asks a copy of the ledger for each of these requests again: it has decided them, and as their clients were told.
+pub(super) async fn find_again(told: &Told, client: &Client, numbers: &[usize]) {
+    iter(numbers)
+        .for_each_concurrent(8, async |number| {
+            let reply = decide(told, client, *number).await;
+            let asked = told.asked(*number);
+            let opens = matches!(asked.wish, Wish::Open { .. });
+            assert!(
+                reply.replayed || opens && reply.status != 201,
+                "{asked:?} was acknowledged, and the copy does not know it: {reply:?}"
+            );
+        })
+        .await;
 }
 
 /// Makes sure of the past: that no atomic batch is there in part; resolves what is unknown, asks again for what is

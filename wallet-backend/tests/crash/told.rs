@@ -223,6 +223,40 @@ impl Told {
         self.lock().history.entries = entries;
     }
 
+    /// The requests that are answered.
+    pub(super) fn answered(&self) -> Vec<usize> {
+        let state = self.lock();
+        let answered = (0..state.answers.len()).filter(|number| state.answers[*number].is_some());
+        answered.collect()
+    }
+
+    /// Asks the history checker about a copy of the ledger: its statements, and what was told of these requests.
+    pub(super) async fn judge_copy(&self, client: &Client, numbers: &[usize]) {
+        let (mut history, mut opened) = (History::default(), Vec::new());
+        {
+            let state = self.lock();
+            let asked = || numbers.iter().map(|number| &state.asked[*number]);
+            let keys: HashSet<(&str, &str)> = asked()
+                .map(|asked| (asked.account.as_str(), asked.request.as_str()))
+                .collect();
+            let among =
+                |account: &String, request: &String| keys.contains(&(account.as_str(), request.as_str()));
+            let receipts = state.history.receipts.iter();
+            let receipts = receipts.filter(|receipt| among(&receipt.account, &receipt.request));
+            history.receipts = receipts.cloned().collect();
+            let refusals = state.history.refusals.iter();
+            let refusals = refusals.filter(|refusal| among(&refusal.account, &refusal.request));
+            history.refusals = refusals.cloned().collect();
+            let opens = asked().filter(|asked| matches!(asked.wish, Wish::Open { .. }));
+            opened.extend(opens.map(|asked| asked.account.clone()));
+        }
+        for account in opened {
+            history.entries.extend(statement(client, &account, None).await.0);
+        }
+        let faults = history.faults();
+        assert!(faults.is_empty(), "the copy:\n{}", faults.join("\n"));
+    }
+
     /// Asks the history checker about everything so far.
     pub(super) fn judge(&self, round: u64) {
         let faults = self.lock().history.faults();

@@ -181,6 +181,35 @@ fn read_part(disk: &dyn Disk, store: u64, number: u64) -> Result<Part, BlockErro
     })
 }
 
+/// A checkpoint's mark, and the files that it takes: those of accounts, and its runs, which are not looked into.
+///
+/// # Errors
+/// The file at fault, and why.
+pub(super) fn files(
+    disk: &dyn Disk,
+    store: u64,
+    number: u64,
+) -> Result<(Mark, Vec<FileId>), (String, BlockError)> {
+    let named = |number| move |error| (id(store, number).name(), error);
+    let Part {
+        mark, runs, before, ..
+    } = read_part(disk, store, number).map_err(named(number))?;
+    let kind = Kind::Run;
+    let runs = runs.into_iter().map(|number| FileId { store, kind, number });
+    let mut files: Vec<FileId> = runs.chain([id(store, number)]).collect();
+    let (mut at, mut before) = (number, before);
+    while before != 0 {
+        if before >= at {
+            let error = BlockError::Damaged("it builds on a later one".into());
+            return Err(named(at)(error));
+        }
+        files.push(id(store, before));
+        at = before;
+        before = read_part(disk, store, at).map_err(named(at))?.before;
+    }
+    Ok((mark, files))
+}
+
 fn id(store: u64, number: u64) -> FileId {
     FileId {
         store,

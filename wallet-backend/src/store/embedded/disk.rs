@@ -102,13 +102,24 @@ pub trait DiskFile: fmt::Debug + Send + Sync {
 #[derive(Debug)]
 pub struct RealDisk {
     root: PathBuf,
+    /// Whether files that are there are opened for writing too.
+    writes: bool,
 }
 
 impl RealDisk {
     /// The directory need not exist yet.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        let root = root.into();
+        Self { root, writes: true }
+    }
+
+    /// One that may belong to another process, and of which nothing but the right to read is needed: its files are
+    /// opened for reading alone.
+    #[must_use]
+    pub fn for_reading(root: impl Into<PathBuf>) -> Self {
+        let root = root.into();
+        Self { root, writes: false }
     }
 }
 
@@ -173,7 +184,7 @@ impl Disk for RealDisk {
     fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
         let file = OpenOptions::new()
             .read(true)
-            .write(true)
+            .write(self.writes)
             .open(self.root.join(name))?;
         Ok(Arc::new(file))
     }

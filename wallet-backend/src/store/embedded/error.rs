@@ -21,6 +21,9 @@ pub enum OpenError {
     /// Written by a version that this one does not know.
     #[error("{file} has format version {found}; this program reads version {known}")]
     Version { file: String, found: u64, known: u64 },
+    /// The directory is something else, on which no ledger may go on.
+    #[error("{what}")]
+    NoLedger { what: String },
     /// The log is not what was written.
     #[error(transparent)]
     Damaged(#[from] Damage),
@@ -66,7 +69,7 @@ impl OpenError {
     pub(super) fn whole(&self) -> String {
         match self {
             Self::Io { source, .. } => format!("{self}: {source}"),
-            Self::InUse | Self::Version { .. } | Self::Damaged(_) => self.to_string(),
+            Self::InUse | Self::Version { .. } | Self::NoLedger { .. } | Self::Damaged(_) => self.to_string(),
         }
     }
 

@@ -5,12 +5,10 @@ use std::sync::Arc;
 
 use crate::journal::{Heads, Lines, Root};
 use crate::store::embedded::disk::Disk;
-use crate::store::embedded::error::{Damage, OpenError};
+use crate::store::embedded::error::OpenError;
+use crate::store::embedded::history::read_all;
 use crate::store::embedded::layout::Layout;
 use crate::store::embedded::open::refuse_without_log;
-use crate::store::embedded::record::decode;
-use crate::store::embedded::scan::Scan;
-use crate::store::embedded::segment::Mark;
 use crate::store::embedded::take_lock;
 
 /// Why a history was not written out, or not to its end.
@@ -22,12 +20,6 @@ pub enum ExportError {
     Open(#[from] OpenError),
     #[error("cannot write the export")]
     Write(#[from] io::Error),
-}
-
-impl From<Damage> for ExportError {
-    fn from(damage: Damage) -> Self {
-        Self::Open(damage.into())
-    }
 }
 
 /// Writes every record of a log that is not in use, a line each, as [`Lines`] has it. `progress` hears how many pages of
@@ -46,24 +38,14 @@ pub fn export(
         refuse_without_log(disk.as_ref())?;
         return Err(ExportError::NoStore);
     }
-    let pages = layout.extents.iter().map(|extent| u64::from(extent.end)).sum();
     let (mut lines, mut heads) = (Lines::default(), Heads::default());
-    let mut scan = Scan::after(&layout, Mark::default())?;
-    while let Some(batch) = scan.next()? {
-        let (segment, page) = (batch.first.segment, batch.first.page);
-        for (_, bytes) in batch.records()? {
-            let record = decode(bytes).map_err(|error| Damage::record(segment, page, &error))?;
-            out.write_all(lines.write(&record.changes).text())?;
-            out.write_all(b"\n")?;
-            heads.extend(&record.changes);
-        }
-        let before = layout.extents.iter();
-        let before = before.filter(|extent| extent.head.number < segment);
-        let before: u64 = before.map(|extent| u64::from(extent.end)).sum();
-        progress(u64::from(batch.end.place.page).saturating_add(before), pages);
-    }
+    read_all(&layout, &mut progress, |changes| {
+        out.write_all(lines.write(changes).text())?;
+        out.write_all(b"\n")?;
+        heads.extend(changes);
+        Ok::<_, ExportError>(())
+    })?;
     out.flush()?;
-    progress(pages, pages);
     drop(lock);
     Ok(heads.root())
 }

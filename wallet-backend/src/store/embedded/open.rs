@@ -11,6 +11,7 @@
 use std::io;
 use std::sync::Arc;
 
+use crate::store::embedded::backup;
 use crate::store::embedded::blocks::{self, Kind};
 use crate::store::embedded::books::Books;
 use crate::store::embedded::checkpoint::{Checkpoints, Loaded, load_newest};
@@ -63,6 +64,7 @@ pub(super) struct Opened {
 /// # Errors
 /// As [`OpenError`] says. A log that is refused is left as it was.
 pub(super) fn open(disk: &Arc<dyn Disk>, tail: Tail, new_store: u64) -> Result<Opened, OpenError> {
+    backup::refuse(disk.as_ref())?;
     disk.create_folder(FOLDER)
         .map_err(OpenError::io("make the folder of the log"))?;
     let layout = Layout::read(disk.as_ref())?;

@@ -80,13 +80,17 @@ pub(super) fn newest_day(disk: &dyn Disk) -> io::Result<Option<Date>> {
     Ok(days.max())
 }
 
-/// Every published root, by its file, the oldest first; `None` for a file that is not as it was written.
-pub(super) fn published(disk: &dyn Disk) -> io::Result<Vec<(String, Option<Published>)>> {
+/// The file of every published root, the oldest first.
+pub(super) fn names(disk: &dyn Disk) -> io::Result<Vec<String>> {
     let mut names = disk.list(FOLDER)?;
     names.retain(|name| name.ends_with(ENDING));
     names.sort();
-    let read = names.into_iter().map(|name| {
-        let name = format!("{FOLDER}/{name}");
+    Ok(names.iter().map(|name| format!("{FOLDER}/{name}")).collect())
+}
+
+/// Every published root, by its file, the oldest first; `None` for a file that is not as it was written.
+pub(super) fn published(disk: &dyn Disk) -> io::Result<Vec<(String, Option<Published>)>> {
+    let read = names(disk)?.into_iter().map(|name| {
         let file = disk.open(&name)?;
         // A line has some 160 bytes: what is longer was not written here.
         let mut text = vec![0; usize::try_from(file.size()?.min(4096)).unwrap_or(0)];

@@ -110,7 +110,9 @@ fn finding_or(error: OpenError, mut report: Report) -> Result<Report, VerifyErro
             report.findings.push(damage.into());
             Ok(report)
         }
-        OpenError::InUse | OpenError::Io { .. } | OpenError::Version { .. } => Err(VerifyError::Open(error)),
+        OpenError::InUse | OpenError::Io { .. } | OpenError::Version { .. } | OpenError::NoLedger { .. } => {
+            Err(VerifyError::Open(error))
+        }
     }
 }
 
