@@ -2,15 +2,19 @@
 //!
 //! The state changes by [`AccountRows::apply`] only, which checks every step of every slot's chain, so that a wrong
 //! decision or a damaged log stops here and not in somebody's balance. An idle account with one slot takes about
-//! 200 bytes.
+//! 150 bytes.
 
 use std::collections::VecDeque;
 
+use smallvec::SmallVec;
+
+use self::backlog::Backlog;
 use self::holds::Holds;
 use crate::account::{Account, Entry, EntryKind, Hold, Pending, RequestId, Slot, SlotIndex, Timestamp};
 use crate::command::{AccountView, Changes};
 use crate::ledger::invariants::{Rule, Violation, check_rows, signed, step};
 
+mod backlog;
 mod holds;
 mod undo;
 
@@ -20,12 +24,10 @@ pub use undo::Undo;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountRows {
     account: Account,
-    slots: Vec<Slot>,
-    /// Ascending by number; the oldest settles first.
-    pending: VecDeque<Pending>,
+    slots: SmallVec<[Slot; 1]>,
     in_slots: i64,
-    in_pending: i64,
-    next_pending: u64,
+    /// Absent while there never was any.
+    backlog: Option<Box<Backlog>>,
     /// Absent while there are none.
     holds: Option<Box<Holds>>,
 }
@@ -36,11 +38,9 @@ impl AccountRows {
     pub fn open(account: Account) -> Self {
         let mut rows = Self {
             account,
-            slots: Vec::new(),
-            pending: VecDeque::new(),
+            slots: SmallVec::new(),
             in_slots: 0,
-            in_pending: 0,
-            next_pending: 1,
+            backlog: None,
             holds: None,
         };
         rows.add_slots();
@@ -59,13 +59,16 @@ impl AccountRows {
         next_pending: u64,
         holds: Vec<Hold>,
     ) -> Result<Self, Violation> {
+        let backlog = Backlog {
+            rows: pending,
+            sum: 0,
+            next: next_pending,
+        };
         let mut rows = Self {
             account,
-            slots,
-            pending,
+            slots: slots.into_iter().collect(),
             in_slots: 0,
-            in_pending: 0,
-            next_pending,
+            backlog: backlog.boxed(),
             holds: None,
         };
         rows.add_slots();
@@ -75,8 +78,11 @@ impl AccountRows {
             }
         }
         rows.in_slots = rows.sum(rows.slots.iter().map(|slot| slot.balance))?;
-        rows.in_pending = rows.sum(rows.pending.iter().map(|row| row.amount.minor()))?;
-        rows.sum([rows.in_slots, rows.in_pending, rows.in_held()].into_iter())?;
+        let in_pending = rows.sum(rows.pending().map(|row| row.amount.minor()))?;
+        if let Some(backlog) = &mut rows.backlog {
+            backlog.sum = in_pending;
+        }
+        rows.sum([rows.in_slots, in_pending, rows.in_held()].into_iter())?;
         match check_rows(&rows).into_iter().next() {
             Some(violation) => Err(violation),
             None => Ok(rows),
@@ -103,13 +109,14 @@ impl AccountRows {
 
     /// Pending credits, oldest first.
     pub fn pending(&self) -> impl ExactSizeIterator<Item = &Pending> {
-        self.pending.iter()
+        let rows = self.backlog.as_ref().map(|backlog| backlog.rows.iter());
+        rows.unwrap_or_default()
     }
 
     /// The number that the next pending row gets; the first is 1.
     #[must_use]
-    pub const fn next_pending(&self) -> u64 {
-        self.next_pending
+    pub fn next_pending(&self) -> u64 {
+        self.backlog.as_ref().map_or(Backlog::FIRST, |backlog| backlog.next)
     }
 
     /// The sum of the slots, in minor units.
@@ -120,8 +127,8 @@ impl AccountRows {
 
     /// The sum of the pending rows, in minor units.
     #[must_use]
-    pub const fn in_pending(&self) -> i64 {
-        self.in_pending
+    pub fn in_pending(&self) -> i64 {
+        self.backlog.as_ref().map_or(0, |backlog| backlog.sum)
     }
 
     /// A hold with something left in it, expired or not.
@@ -168,7 +175,7 @@ impl AccountRows {
     #[must_use]
     pub fn total(&self) -> i64 {
         // `apply` refuses what would make this overflow.
-        let loose = self.in_slots.saturating_add(self.in_pending);
+        let loose = self.in_slots.saturating_add(self.in_pending());
         loose.saturating_add(self.in_held())
     }
 
@@ -185,9 +192,9 @@ impl AccountRows {
         let expired = self.in_expired(now);
         AccountView {
             account: self.account.clone(),
-            slots: self.slots.clone(),
+            slots: self.slots.to_vec(),
             held: self.in_held().saturating_sub(expired),
-            pending: self.in_pending.saturating_add(expired),
+            pending: self.in_pending().saturating_add(expired),
         }
     }
 
@@ -238,7 +245,7 @@ impl AccountRows {
                 self.await_settling(row)?;
             }
         }
-        self.sum([self.in_slots, self.in_pending, self.in_held()].into_iter())?;
+        self.sum([self.in_slots, self.in_pending(), self.in_held()].into_iter())?;
         Ok(())
     }
 
@@ -258,17 +265,9 @@ impl AccountRows {
 
     /// Takes a pending row away and says what it was worth.
     fn settle(&mut self, number: u64) -> Result<i64, Violation> {
-        let found = self.pending.binary_search_by_key(&number, |row| row.number);
-        match found.ok().and_then(|at| self.pending.remove(at)) {
-            Some(row) => {
-                let amount = row.amount.minor();
-                self.in_pending = self.in_pending.saturating_sub(amount);
-                // The backlog of a burst is not kept as capacity of an idle account.
-                if self.pending.is_empty() {
-                    self.pending = VecDeque::new();
-                }
-                Ok(amount)
-            }
+        let taken = self.backlog.as_mut().and_then(|backlog| backlog.take(number));
+        match taken {
+            Some(row) => Ok(row.amount.minor()),
             None => Err(self.broken(Some(number), Rule::PendingNumber, signed(number), 0)),
         }
     }
@@ -284,13 +283,16 @@ impl AccountRows {
     }
 
     fn await_settling(&mut self, row: &Pending) -> Result<(), Violation> {
-        if row.number != self.next_pending {
-            let (expected, found) = (signed(self.next_pending), signed(row.number));
+        let next = self.next_pending();
+        if row.number != next {
+            let (expected, found) = (signed(next), signed(row.number));
             return Err(self.broken(Some(row.number), Rule::PendingNumber, expected, found));
         }
-        self.in_pending = self.sum([self.in_pending, row.amount.minor()].into_iter())?;
-        self.next_pending = self.next_pending.saturating_add(1);
-        self.pending.push_back(row.clone());
+        let sum = self.sum([self.in_pending(), row.amount.minor()].into_iter())?;
+        let backlog = self.backlog.get_or_insert_default();
+        backlog.sum = sum;
+        backlog.next = next.saturating_add(1);
+        backlog.rows.push_back(row.clone());
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! Taking applied changes back: the rows that they replaced, as they were.
 
 use super::AccountRows;
+use super::backlog::Backlog;
 use crate::account::{Account, Hold, Pending, RequestId, Slot};
 use crate::command::Changes;
 
@@ -31,10 +32,8 @@ impl AccountRows {
             }
         }
         let settled = changes.pending_settled.iter().filter(|(of, _)| of == id);
-        let settled = settled.filter_map(|(_, number)| {
-            let found = self.pending.binary_search_by_key(number, |row| row.number);
-            self.pending.get(found.ok()?).cloned()
-        });
+        let backlog = self.backlog.as_ref();
+        let settled = settled.filter_map(|(_, number)| backlog?.find(*number).cloned());
         let holds = changes.holds.iter().filter(|(of, _)| of == id);
         Undo {
             account: changes
@@ -45,8 +44,8 @@ impl AccountRows {
             slot_rows: self.slots.len(),
             slots,
             in_slots: self.in_slots,
-            in_pending: self.in_pending,
-            next_pending: self.next_pending,
+            in_pending: self.in_pending(),
+            next_pending: self.next_pending(),
             settled: settled.collect(),
             holds: holds
                 .map(|(_, hold)| (hold.id.clone(), self.hold(&hold.id).cloned()))
@@ -65,17 +64,17 @@ impl AccountRows {
                 *place = slot;
             }
         }
-        while self
-            .pending
-            .back()
-            .is_some_and(|row| row.number >= undo.next_pending)
-        {
-            self.pending.pop_back();
-        }
+        let mut backlog = self.backlog.take().map_or_else(Backlog::default, |backlog| *backlog);
+        let added = backlog
+            .rows
+            .partition_point(|row| row.number < undo.next_pending);
+        backlog.rows.truncate(added);
         for row in undo.settled {
-            let at = self.pending.partition_point(|other| other.number < row.number);
-            self.pending.insert(at, row);
+            let at = backlog.rows.partition_point(|other| other.number < row.number);
+            backlog.rows.insert(at, row);
         }
+        (backlog.sum, backlog.next) = (undo.in_pending, undo.next_pending);
+        self.backlog = backlog.boxed();
         for (id, hold) in undo.holds {
             let holds = self.holds.get_or_insert_default();
             holds.put_back(&id, hold);
@@ -83,7 +82,6 @@ impl AccountRows {
                 self.holds = None;
             }
         }
-        (self.in_slots, self.in_pending) = (undo.in_slots, undo.in_pending);
-        self.next_pending = undo.next_pending;
+        self.in_slots = undo.in_slots;
     }
 }
