@@ -27,9 +27,9 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::middleware;
+use axum::handler::Handler as _;
 
-use self::auth::Access;
+use self::auth::{Access, Guard};
 use self::events::Streams;
 use self::metrics::Metrics;
 use self::routes::Service;
@@ -73,6 +73,10 @@ pub struct HttpOptions {
 /// of it.
 pub fn router(wallet: Wallet, options: HttpOptions) -> Router {
     let routes = routes::routes();
+    let guard = |needs| Guard {
+        access: options.access.clone(),
+        needs,
+    };
     let service = Service {
         metrics: Metrics::of(&wallet, options.webhooks.as_ref()),
         openapi: openapi::document(&routes),
@@ -83,11 +87,10 @@ pub fn router(wallet: Wallet, options: HttpOptions) -> Router {
     routes
         .into_iter()
         .fold(Router::new(), |router, route| {
-            let allow = middleware::from_fn_with_state(route.needs, auth::allow);
-            router.route(route.path, route.handler.route_layer(allow))
+            let handler = route.handler.route_layer(guard(route.needs));
+            router.route(route.path, handler)
         })
-        .fallback(routes::unknown_route)
-        .method_not_allowed_fallback(routes::unknown_method)
-        .layer(middleware::from_fn_with_state(options.access, auth::check))
+        .fallback(routes::unknown_route.layer(guard(&[])))
+        .method_not_allowed_fallback(routes::unknown_method.layer(guard(&[])))
         .with_state(Arc::new(service))
 }

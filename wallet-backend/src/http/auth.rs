@@ -10,17 +10,14 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use axum::extract::{Request, State};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
-use super::error::{Code, Problem};
-
+mod guard;
 mod key;
 mod scope;
 
+pub(super) use guard::Guard;
 pub use key::{Key, KeyFault, KeyFileError, Keys, Secret};
 pub(super) use scope::Needs;
 pub use scope::{Scope, Scopes, ScopesError};
@@ -160,42 +157,6 @@ fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
     scheme
         .eq_ignore_ascii_case(b"Bearer ")
         .then(|| token.trim_ascii())
-}
-
-/// The middleware around all routes: 401 `unauthorized`, or on with what the caller may do.
-pub(super) async fn check(State(access): State<Access>, mut request: Request, next: Next) -> Response {
-    if matches!(request.uri().path(), "/healthz" | "/readyz") {
-        return next.run(request).await;
-    }
-    match access.scopes(request.headers()) {
-        Some(scopes) => {
-            request.extensions_mut().insert(scopes);
-            next.run(request).await
-        }
-        None => Problem::new(
-            Code::Unauthorized,
-            "send a token or an API key as Authorization: Bearer TOKEN",
-        )
-        .into_response(),
-    }
-}
-
-/// The middleware of one route: 403 `forbidden`, or on. Behind [`check`].
-pub(super) async fn allow(State(needs): State<Needs>, request: Request, next: Next) -> Response {
-    let held = request.extensions().get::<Scopes>();
-    if needs.is_empty() || held.is_some_and(|held| held.satisfy(needs)) {
-        return next.run(request).await;
-    }
-    let group = |group: &&[Scope]| {
-        group
-            .iter()
-            .map(|scope| scope.as_str())
-            .collect::<Vec<_>>()
-            .join(" and ")
-    };
-    let groups = needs.iter().map(group).collect::<Vec<_>>().join(" or ");
-    let detail = format!("this needs a key with the scope {groups}");
-    Problem::new(Code::Forbidden, detail).into_response()
 }
 
 #[cfg(test)]

@@ -28,6 +28,8 @@ use crate::Wallet;
 use crate::command::{Command, LedgerError, Outcome, RequestView};
 use crate::store::Cursor;
 
+/// Most answers are receipts, and these are not longer.
+const RECEIPT_BYTES: usize = 512;
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// What the handlers share.
@@ -440,8 +442,9 @@ fn failed(error: LedgerError) -> (OperationResult, Answered) {
 
 fn json(status: StatusCode, body: &impl Serialize) -> Response {
     // Plain structs of numbers and strings: nothing in them can fail to be written.
-    let body = serde_json::to_vec(body).unwrap_or_default();
-    let mut response = typed("application/json", body.into());
+    let mut text = Vec::with_capacity(RECEIPT_BYTES);
+    drop(serde_json::to_writer(&mut text, body));
+    let mut response = typed("application/json", text.into());
     *response.status_mut() = status;
     response
 }
