@@ -1,10 +1,11 @@
 //! Lanes and batches: many callers, one writer.
 //!
 //! Every account has a lane, first in first out. A batch waits for nobody: it is whatever queued while the last one
-//! was under way, lanes in turn, so that a hot account delays a cold one by a batch at most. What one caller sends as a
-//! batch of its own ([`Batch`](crate::command::Batch)) has a turn like a lane, and goes whole. Everything is bounded
-//! ([`Limits`]) and every wait ends ([`ANSWER_WITHIN`]). The combiner owns one named thread with a runtime of its
-//! own, so callers may live on any runtime that has its timers on.
+//! was under way, lanes in turn, so that a hot account delays a cold one by a batch at most. Many are decided while the
+//! last batch is on its way to the disk, few once it is there. What one caller sends as a batch of its own
+//! ([`Batch`](crate::command::Batch)) has a turn like a lane, and goes whole. Everything is bounded ([`Limits`]) and
+//! every wait ends ([`ANSWER_WITHIN`]). The combiner owns one named thread with a runtime of its own, so callers may
+//! live on any runtime that has its timers on.
 //!
 //! A caller may go away at any moment: what it sent is decided all the same, and its id tells what became of it.
 //! A panic in the store ends the combiner: who is being decided hears `OutcomeUnknown`, everybody else `Unavailable`.
@@ -23,8 +24,8 @@ use self::in_flight::{Claims, InFlight};
 use self::lanes::{Lanes, Queued};
 use crate::account::{AccountId, Hold, RequestId};
 use crate::command::{AccountView, Answer, HoldView, LedgerError, PastView, RequestView, Work};
-use crate::store::{Cursor, EntryPage, Job, Moment, Store};
-use crate::sync::atomic::{AtomicU8, Ordering};
+use crate::store::{Cursor, EntryPage, FEW, Job, Moment, Store};
+use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use crate::sync::{Notify, Runtime, thread, timeout, watch};
 
 mod events;
@@ -89,6 +90,8 @@ struct Shared<S> {
     lanes: Lanes,
     in_flight: InFlight,
     wake: Notify,
+    /// How many decisions wake the thread.
+    wake_at: AtomicUsize,
     phase: AtomicU8,
     observer: Arc<OnceLock<Observer>>,
 }
@@ -119,6 +122,7 @@ impl<S: Store> Combiner<S> {
             lanes: Lanes::new(limits),
             in_flight: InFlight::default(),
             wake: Notify::new(),
+            wake_at: AtomicUsize::new(1),
             phase: AtomicU8::new(OPEN),
             observer: Arc::default(),
         });
@@ -211,8 +215,13 @@ impl<S: Store> Queue<S> {
             Work::Task(_) | Work::Batch(_) => None,
         };
         let (reply, answer) = oneshot::channel();
+        // A batch of nothing adds nothing to what is queued.
+        let empty = work.weight() == 0;
         self.0.lanes.push(Queued { work, reply, claims })?;
-        self.0.wake.notify_one();
+        // Who makes the lanes empty sets this to one before: what is pushed after that finds one.
+        if empty || self.0.lanes.queued() >= self.0.wake_at.load(Ordering::Acquire) {
+            self.0.wake.notify_one();
+        }
         Ok(Ticket { answer, repeats })
     }
 
@@ -357,6 +366,7 @@ impl<S: Store> Shared<S> {
             let batch = self.lanes.batch();
             if !batch.is_empty() {
                 self.run(batch).await;
+                self.gather().await;
                 // A store that never waits would keep the job beside it from its turn.
                 tokio::task::yield_now().await;
             } else if self.phase() == OPEN {
@@ -366,6 +376,22 @@ impl<S: Store> Shared<S> {
             }
         }
         self.store.close().await;
+    }
+
+    /// Waits while a batch is on its way to the disk and few wait for the next one: they can't be durable before it,
+    /// and deciding them together saves waking this thread for each.
+    async fn gather(&self) {
+        self.wake_at.store(FEW, Ordering::Release);
+        let enough = async {
+            while self.lanes.queued() < FEW && self.phase() == OPEN {
+                self.wake.notified().await;
+            }
+        };
+        tokio::select! {
+            () = self.store.settled() => {}
+            () = enough => {}
+        }
+        self.wake_at.store(1, Ordering::Release);
     }
 
     async fn run(&self, batch: Vec<Queued>) {

@@ -187,6 +187,9 @@ impl Moment {
     }
 }
 
+/// Fewer decisions than these take less time than it takes to wake the thread that makes them.
+pub const FEW: usize = 64;
+
 /// A ledger's storage. Every answer, be it a receipt, a refusal, a replay or a read, waits until all that its
 /// decision saw is durable.
 pub trait Store: Send + Sync + 'static {
@@ -196,6 +199,12 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// [`Batch`]: crate::command::Batch
     fn run(&self, jobs: Vec<Job>) -> impl Future<Output = ()> + Send;
+
+    /// Resolves once all that was decided before is durable, or never will be: then deciding has nothing left to run
+    /// ahead of.
+    fn settled(&self) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
 
     /// The account at one cut, or `None`. What has expired by then is not held any more.
     fn account(

@@ -88,9 +88,9 @@ impl Decision {
 
     /// The same as [`Reply::answer`], out of the changes: for who has written them.
     #[must_use]
-    pub fn into_answer(self) -> Option<Answer> {
-        match self.reply {
-            Reply::Filed => self.changes.request.map(filed),
+    pub fn take_answer(&mut self) -> Option<Answer> {
+        match std::mem::replace(&mut self.reply, Reply::Again) {
+            Reply::Filed => self.changes.request.take().map(filed),
             Reply::Ready(answer) => Some(answer),
             Reply::Again => None,
         }

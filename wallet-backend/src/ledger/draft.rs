@@ -1,5 +1,7 @@
 //! Changes in the making: entries with their versions and running balances, over rows that stay as they are.
 
+use smallvec::SmallVec;
+
 use crate::account::{
     Entry, EntryKind, Hold, HoldState, Link, Pending, RequestId, Slot, SlotIndex, Timestamp,
 };
@@ -27,7 +29,7 @@ pub(super) struct Draft<'a> {
     rows: &'a AccountRows,
     now: Timestamp,
     /// The slots that have entries here, as they are after them. Few: a search is cheaper than a map.
-    touched: Vec<Slot>,
+    touched: SmallVec<[Slot; 2]>,
     changes: &'a mut Changes,
 }
 
@@ -36,7 +38,7 @@ impl<'a> Draft<'a> {
         Self {
             rows,
             now,
-            touched: Vec::new(),
+            touched: SmallVec::new(),
             changes,
         }
     }
@@ -66,6 +68,10 @@ impl<'a> Draft<'a> {
         };
         step(slot, &entry)?;
         let leg = Leg::from(&entry);
+        if self.changes.entries.is_empty() {
+            // Most tasks post one.
+            self.changes.entries.reserve_exact(1);
+        }
         self.changes.entries.push(entry);
         Ok(leg)
     }

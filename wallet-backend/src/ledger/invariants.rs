@@ -330,11 +330,11 @@ mod tests {
                 now: Timestamp(1),
                 prefer: 0,
             };
-            let decision = decide(&task, own, context).unwrap();
+            let mut decision = decide(&task, own, context).unwrap();
             rows.apply(&decision.changes).unwrap();
             entries.extend(decision.changes.entries.iter().cloned());
             assert!(matches!(
-                decision.into_answer(),
+                decision.take_answer(),
                 Some(Answer::Decided {
                     outcome: Outcome::Posted(_),
                     replayed: false

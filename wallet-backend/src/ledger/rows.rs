@@ -116,7 +116,9 @@ impl AccountRows {
     /// The number that the next pending row gets; the first is 1.
     #[must_use]
     pub fn next_pending(&self) -> u64 {
-        self.backlog.as_ref().map_or(Backlog::FIRST, |backlog| backlog.next)
+        self.backlog
+            .as_ref()
+            .map_or(Backlog::FIRST, |backlog| backlog.next)
     }
 
     /// The sum of the slots, in minor units.

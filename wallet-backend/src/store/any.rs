@@ -21,6 +21,13 @@ impl Store for AnyStore {
         }
     }
 
+    async fn settled(&self) {
+        match self {
+            Self::Memory(store) => store.settled().await,
+            Self::Embedded(store) => store.settled().await,
+        }
+    }
+
     async fn account(&self, id: &AccountId) -> Result<Option<AccountView>, LedgerError> {
         match self {
             Self::Memory(store) => store.account(id).await,

@@ -50,7 +50,6 @@
 //! batch in flight: 8 MiB and 8 192 jobs each. Open files for reading: 32.
 //! Disk: a lone operation costs a 4 KiB page; opening writes such pages again densely, after a checkpoint they stay.
 
-use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::account::{AccountId, RequestId, SlotIndex};
@@ -58,7 +57,7 @@ use crate::clock::Clock;
 use crate::command::{AccountView, HoldView, LedgerError, PastView, RequestView};
 use crate::ledger::decide::Context;
 use crate::store::embedded::daily::Daily;
-use crate::store::embedded::disk::{Disk, Lock};
+use crate::store::embedded::disk::Lock;
 use crate::store::embedded::links::Chain;
 use crate::store::embedded::look_up::{Candidates, failed_read};
 use crate::store::embedded::open::{Opened, Tail};
@@ -68,7 +67,7 @@ use crate::store::embedded::state::{Next, State, unavailable};
 use crate::store::embedded::statement::{SlotEntries, SlotReader};
 use crate::store::embedded::threads::Pace;
 use crate::store::page::merge;
-use crate::store::{Cursor, EntryPage, EventCursor, EventPage, Job, Moment, Preference, Store, new_id};
+use crate::store::{Cursor, EntryPage, EventCursor, EventPage, FEW, Job, Moment, Preference, Store, new_id};
 use crate::sync::MutexGuard;
 use crate::sync::thread::JoinHandle;
 
@@ -160,7 +159,7 @@ impl Embedded {
         let disk = Arc::clone(&options.disk);
         disk.create_folder("")
             .map_err(OpenError::io("make the data directory"))?;
-        let lock = take_lock(disk.as_ref())?;
+        let lock = open::take_lock(disk.as_ref())?;
         let tail = Tail {
             most: options.rewrite_bytes,
             spare_pages: Options::pages(options.fresh_bytes, 1),
@@ -219,13 +218,6 @@ impl Embedded {
         self.running.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn context(&self) -> Context {
-        Context {
-            now: self.clock.now(),
-            prefer: self.preference.next(),
-        }
-    }
-
     /// Every slot's chain, and what it is as of.
     fn chains(&self, id: &AccountId) -> Result<(Cut, Option<SlotChains>), LedgerError> {
         let state = self.reading()?;
@@ -253,17 +245,23 @@ impl Embedded {
 
 impl Store for Embedded {
     async fn run(&self, jobs: Vec<Job>) {
+        let many = jobs.iter().map(|job| job.work.weight()).sum::<usize>() >= FEW;
         let mut room = self.shared.room();
         let (mut jobs, mut put_back) = (jobs.into_iter(), None);
         loop {
             room.mark_unchanged();
-            let wake = Wake(&self.shared);
-            let (answers, wants_space, broken) = {
+            let wake = self.shared.waking();
+            let (answers, wants_space, begins, broken) = {
                 let mut state = self.shared.lock();
-                let mut context = || self.context();
+                // What is decided under one lock is decided at one moment.
+                let now = self.clock.now();
+                let mut context = || Context {
+                    now,
+                    prefer: self.preference.next(),
+                };
                 let answers = state.take_jobs(&mut jobs, &mut put_back, &mut context, &self.shared.records);
                 let wants_space = matches!(state.next, Next::Wanted);
-                (answers, wants_space, state.stopped.clone())
+                (answers, wants_space, state.has_batch(), state.stopped.clone())
             };
             drop(wake);
             if wants_space {
@@ -275,10 +273,23 @@ impl Store for Embedded {
             for (job, answer) in answers {
                 job.answer(answer);
             }
-            if put_back.is_none() || room.changed().await.is_err() {
+            if put_back.is_none() {
+                // What is decided next may be long: the writer goes first, so that the disk has something to do.
+                if many && begins {
+                    drop(room.changed().await);
+                }
+                return;
+            }
+            if room.changed().await.is_err() {
                 return;
             }
         }
+    }
+
+    async fn settled(&self) {
+        let newest = self.shared.lock().newest();
+        // It never will be where the store has stopped.
+        drop(self.shared.durable(newest).await);
     }
 
     async fn account(&self, id: &AccountId) -> Result<Option<AccountView>, LedgerError> {
@@ -465,15 +476,6 @@ impl Drop for Embedded {
     }
 }
 
-/// Wakes the writer, also when deciding panics: it is the one that then answers for the store.
-struct Wake<'a>(&'a Shared);
-
-impl Drop for Wake<'_> {
-    fn drop(&mut self) {
-        self.0.work.notify_one();
-    }
-}
-
 /// Runs what reads files off the caller's runtime, if it is on one.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, LedgerError> + Send + 'static,
@@ -485,14 +487,4 @@ async fn blocking<T: Send + 'static>(
         },
         Err(_) => work(),
     }
-}
-
-fn take_lock(disk: &dyn Disk) -> Result<Box<dyn Lock>, OpenError> {
-    disk.lock().map_err(|error| {
-        if error.kind() == io::ErrorKind::WouldBlock {
-            OpenError::InUse
-        } else {
-            OpenError::io("lock the data directory")(error)
-        }
-    })
 }

@@ -64,10 +64,11 @@ impl AccountRows {
                 *place = slot;
             }
         }
-        let mut backlog = self.backlog.take().map_or_else(Backlog::default, |backlog| *backlog);
-        let added = backlog
-            .rows
-            .partition_point(|row| row.number < undo.next_pending);
+        let mut backlog = self
+            .backlog
+            .take()
+            .map_or_else(Backlog::default, |backlog| *backlog);
+        let added = backlog.rows.partition_point(|row| row.number < undo.next_pending);
         backlog.rows.truncate(added);
         for row in undo.settled {
             let at = backlog.rows.partition_point(|other| other.number < row.number);

@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use crate::account::{AccountId, Timestamp};
 use crate::command::Changes;
 use crate::ledger::invariants::Violation;
@@ -105,32 +107,34 @@ impl Books {
     }
 
     /// The links of `changes`' entries, in their order.
-    pub(super) fn links(&self, changes: &Changes) -> Vec<Links> {
-        let mut follows: Vec<Follow<'_, _>> = Vec::new();
-        let unused = Chain::default();
-        let links = changes.entries.iter().map(|entry| {
-            let Some(held) = self.accounts.get(&entry.account) else {
+    pub(super) fn links<'a>(&'a self, changes: &'a Changes) -> impl Iterator<Item = Links> {
+        let mut followed: SmallVec<[(&Held, Follow<'_, _>); 1]> = SmallVec::new();
+        changes.entries.iter().map(move |entry| {
+            let known = followed
+                .iter()
+                .position(|(_, follow)| *follow.account() == entry.account);
+            if known.is_none() {
+                let held = self.accounts.get(&entry.account);
+                followed.extend(held.map(|held| (held, held.chains.past.follow(&held.rows, changes))));
+            }
+            let followed = match known {
+                Some(at) => followed.get_mut(at),
+                None => followed.last_mut(),
+            };
+            let Some((held, follow)) = followed.filter(|(_, follow)| *follow.account() == entry.account)
+            else {
                 return Links::default();
             };
             // It is there, this entry itself at the latest; mostly it comes soon, as slots are few.
             let mut entries = changes.entries.iter();
             let first = entries.find(|first| first.slot == entry.slot && first.account == entry.account);
             let first = first.map_or(entry.version, |first| first.version);
-            let followed = follows
-                .iter()
-                .position(|follow| *follow.account() == entry.account);
-            let at = followed.unwrap_or_else(|| {
-                follows.push(held.chains.past.follow(&held.rows, changes));
-                follows.len().saturating_sub(1)
-            });
-            let trace = follows
-                .get_mut(at)
-                .map(|follow| follow.trace(entry))
-                .unwrap_or_default();
-            let chain = held.chains.of(entry.slot).unwrap_or(&unused);
-            chain.links(entry.version, first, trace)
-        });
-        links.collect()
+            let trace = follow.trace(entry);
+            match held.chains.of(entry.slot) {
+                Some(chain) => chain.links(entry.version, first, trace),
+                None => Chain::default().links(entry.version, first, trace),
+            }
+        })
     }
 
     /// Applies the record at `position`.

@@ -9,7 +9,7 @@ use crate::store::embedded::error::OpenError;
 use crate::store::embedded::history::read_all;
 use crate::store::embedded::layout::Layout;
 use crate::store::embedded::open::refuse_without_log;
-use crate::store::embedded::take_lock;
+use crate::store::embedded::open::take_lock;
 
 /// Why a history was not written out, or not to its end.
 #[derive(Debug, thiserror::Error)]

@@ -15,10 +15,11 @@ use crate::store::embedded::backup;
 use crate::store::embedded::blocks::{self, Kind};
 use crate::store::embedded::books::Books;
 use crate::store::embedded::checkpoint::{Checkpoints, Loaded, load_newest};
-use crate::store::embedded::disk::Disk;
+use crate::store::embedded::disk::{Disk, Lock};
 use crate::store::embedded::error::{Damage, OpenError};
 use crate::store::embedded::events::Part;
 use crate::store::embedded::layout::Layout;
+use crate::store::embedded::links::Links;
 use crate::store::embedded::page::{PAYLOAD, REWRITTEN};
 use crate::store::embedded::record::{Record, decode, encode};
 use crate::store::embedded::requests::Older;
@@ -259,7 +260,7 @@ impl Replay {
     /// Puts a record into the fresh segment; its links are those of its new place.
     fn write_again(&mut self, record: &Record) -> Result<u64, OpenError> {
         self.scratch.bytes.clear();
-        let links = self.books.links(&record.changes);
+        let links: Vec<Links> = self.books.links(&record.changes).collect();
         encode(record.number, &record.changes, &links, &mut self.scratch);
         let more = self.scratch.bytes.len().saturating_add(4);
         if !self.open.is_empty() && self.open.len().saturating_add(more) > REWRITE_BATCH {
@@ -333,4 +334,15 @@ fn clean_up(disk: &dyn Disk, layout: &Layout, cut: Mark) -> io::Result<()> {
         kept.file.cut(offset(cut.place.page))?;
     }
     Ok(())
+}
+
+/// Keeps a second process out.
+pub(super) fn take_lock(disk: &dyn Disk) -> Result<Box<dyn Lock>, OpenError> {
+    disk.lock().map_err(|error| {
+        if error.kind() == io::ErrorKind::WouldBlock {
+            OpenError::InUse
+        } else {
+            OpenError::io("lock the data directory")(error)
+        }
+    })
 }

@@ -8,6 +8,8 @@
 //!
 //! The first byte is the version of this format. Reading never panics and never trusts a length.
 
+use smallvec::SmallVec;
+
 use self::entry::{read_entry, write_entry};
 use self::operation::{read_operation, write_operation};
 use self::outcome::{read_outcome, write_outcome};
@@ -202,7 +204,7 @@ fn read_holds(from: &mut Reader<'_>, ids: &mut Ids) -> Result<Vec<(AccountId, Ho
 /// Account ids by the order of their first appearance in the record that is written.
 #[derive(Default)]
 struct Named<'a> {
-    seen: Vec<&'a AccountId>,
+    seen: SmallVec<[&'a AccountId; 2]>,
 }
 
 impl<'a> Named<'a> {

@@ -41,6 +41,8 @@ pub(super) struct Shared {
     pub(super) store: u64,
     pub(super) records: Records,
     state: Mutex<State>,
+    /// Held by whoever is next to have the state: nobody overtakes, so a long decision is followed by who waited for it.
+    turn: Mutex<()>,
     /// Wakes the writer, the preparer, the checkpointer, and the publisher of roots: at a checkpoint, and at the end.
     pub(super) work: Condvar,
     pub(super) space: Condvar,
@@ -64,6 +66,7 @@ impl Shared {
             disk,
             store,
             state: Mutex::new(state),
+            turn: Mutex::new(()),
             work: Condvar::new(),
             space: Condvar::new(),
             save: Condvar::new(),
@@ -74,8 +77,14 @@ impl Shared {
         }
     }
 
+    /// Wakes the writer once it falls, also when deciding panics: it is the one that then answers for the store.
+    pub(super) fn waking(&self) -> Waking<'_> {
+        Waking(self)
+    }
+
     /// The state. Whoever panicked with it may have left it half changed: then the store has stopped.
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.state.lock().unwrap_or_else(|poisoned| halt(poisoned))
     }
 
@@ -167,4 +176,14 @@ fn halt(poisoned: PoisonError<MutexGuard<'_, State>>) -> MutexGuard<'_, State> {
         .stopped
         .get_or_insert_with(|| "the store panicked".to_owned());
     state
+}
+
+/// See [`Shared::waking`].
+#[must_use]
+pub(super) struct Waking<'a>(&'a Shared);
+
+impl Drop for Waking<'_> {
+    fn drop(&mut self) {
+        self.0.work.notify_one();
+    }
 }

@@ -14,6 +14,7 @@ use crate::command::{Answer, LedgerError};
 use crate::store::Job;
 use crate::store::embedded::books::Books;
 use crate::store::embedded::events::{Durable, Part};
+use crate::store::embedded::links::Links;
 use crate::store::embedded::page::PAYLOAD;
 use crate::store::embedded::record::{self, Record};
 use crate::store::embedded::records::Records;
@@ -140,6 +141,8 @@ pub(super) struct State {
     pub(super) closing: bool,
     pub(super) writer_ended: bool,
     scratch: Writer,
+    /// Those of the record in `scratch`.
+    links: Vec<Links>,
 }
 
 impl State {
@@ -180,6 +183,7 @@ impl State {
             closing: false,
             writer_ended: false,
             scratch: Writer::default(),
+            links: Vec::new(),
         }
     }
 

@@ -21,14 +21,15 @@ use crate::store::embedded::checkpoint::{Loaded, load_every};
 use crate::store::embedded::disk::{Disk, RealDisk};
 use crate::store::embedded::error::{Damage, OpenError};
 use crate::store::embedded::layout::Layout;
+use crate::store::embedded::links::Links;
 use crate::store::embedded::open::refuse_without_log;
+use crate::store::embedded::open::take_lock;
 use crate::store::embedded::record::{Record, decode};
 use crate::store::embedded::records::Records;
 use crate::store::embedded::report::{Finding, Report};
 use crate::store::embedded::requests::Older;
 use crate::store::embedded::scan::{Batch, Scan, split_position};
 use crate::store::embedded::segment::{Mark, offset};
-use crate::store::embedded::take_lock;
 use crate::store::embedded::verify::roots::Witnesses;
 
 mod receipts;
@@ -232,7 +233,8 @@ impl<'a> Check<'a> {
         self.report.records = self.report.records.saturating_add(1);
         let entries = u64::try_from(changes.entries.len()).unwrap_or(u64::MAX);
         self.report.entries = self.report.entries.saturating_add(entries);
-        for (of_log, found) in self.books.links(changes).iter().zip(links) {
+        let of_log: Vec<Links> = self.books.links(changes).collect();
+        for (of_log, found) in of_log.iter().zip(links) {
             if (of_log.before, of_log.skip) != (found.before, found.skip) {
                 self.found(Finding::text("an entry's links lead elsewhere").at(position));
             }

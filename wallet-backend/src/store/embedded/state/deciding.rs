@@ -109,23 +109,23 @@ impl State {
             Err(error) => return Taken::Done(Err(error)),
         };
         let rows = facts.rows(task, |id| self.books.get(id).map(|held| &held.rows));
-        let decision = match decide(task, rows, context) {
+        let mut decision = match decide(task, rows, context) {
             Ok(decision) => decision,
             Err(error) => return Taken::Done(Err(error)),
         };
-        let taken = |decision: Decision| match decision.into_answer() {
+        let taken = |decision: &mut Decision| match decision.take_answer() {
             Some(answer) => Taken::Done(Ok(answer)),
             None => Taken::Again,
         };
         if decision.changes == Changes::default() {
-            return taken(decision);
+            return taken(&mut decision);
         }
         match self.write(&decision.changes) {
             Ok(true) => {
                 if decision.reply != Reply::Again {
                     wrote.get_or_insert(self.open.batch);
                 }
-                taken(decision)
+                taken(&mut decision)
             }
             Ok(false) => Taken::Wait,
             Err(NotWritten::NoPlace(error)) => Taken::Done(Err(error.into())),
@@ -208,9 +208,10 @@ impl State {
 
     /// Applies changes and appends their record to the open batch. `false`, and nothing done, where that has to wait.
     fn write(&mut self, changes: &Changes) -> Result<bool, NotWritten> {
-        let links = self.books.links(changes);
+        self.links.clear();
+        self.links.extend(self.books.links(changes));
         self.scratch.bytes.clear();
-        encode(self.books.entries(), changes, &links, &mut self.scratch);
+        encode(self.books.entries(), changes, &self.links, &mut self.scratch);
         let length = self.scratch.bytes.len().saturating_add(RECORD_HEAD);
         let Some(position) = self.place(length).map_err(NotWritten::NoPlace)? else {
             return Ok(false);

@@ -79,7 +79,7 @@ impl Forged {
     }
 
     fn write_numbered(&mut self, number: u64, changes: &Changes, links: Option<Vec<Links>>) {
-        let links = links.unwrap_or_else(|| self.books.links(changes));
+        let links = links.unwrap_or_else(|| self.books.links(changes).collect());
         let mut out = Writer::default();
         encode(number, changes, &links, &mut out);
         let mut payload = Vec::new();
@@ -259,7 +259,7 @@ fn a_third(forged: &mut Forged) -> Changes {
 fn a_link_that_leads_elsewhere_is_found() {
     let mut forged = Forged::new();
     let changes = a_third(&mut forged);
-    let mut links = forged.books.links(&changes);
+    let mut links: Vec<Links> = forged.books.links(&changes).collect();
     links[0].before = 77;
     forged.write(&changes, Some(links));
     one_finding(&forged, "an entry's links lead elsewhere");
@@ -292,7 +292,7 @@ fn a_record_that_counts_other_entries_before_it_is_found_and_not_opened() {
 fn a_sum_that_is_not_that_of_the_log_is_found() {
     let mut forged = Forged::new();
     let changes = a_third(&mut forged);
-    let mut links = forged.books.links(&changes);
+    let mut links: Vec<Links> = forged.books.links(&changes).collect();
     links[0].trace.sums.held = 5;
     forged.write(&changes, Some(links));
     one_finding(&forged, "an entry's sums are not those of the log before it");
