@@ -13,6 +13,7 @@ use wallet_backend::http::webhooks::{self, Rounds, Secret, Target, WebhookOption
 use wallet_backend::store::embedded::Options;
 
 pub(crate) mod bench;
+pub(crate) mod explain;
 pub(crate) mod offline;
 
 /// A slot-split ledger for hot accounts, over HTTP.
@@ -35,6 +36,9 @@ pub(crate) enum Action {
     Backup(offline::Backup),
     /// Make a data directory of a backup, once it has proved itself. Exit 0: done, 1: damage, 2: could not run.
     Restore(offline::Restore),
+    /// Say why an account has what it has, and what became of a request. Exit 0: said, 1: no such account, or damage, 2:
+    /// could not run.
+    Explain(explain::Explain),
     /// Make API keys.
     #[command(subcommand)]
     Key(KeyAction),

@@ -1,7 +1,7 @@
 //! The `wallet-backend` command: the wallet as a service, its verifier and its benchmark.
 //!
 //! The only anyhow, and the only exit codes: `serve` 0 after a graceful stop, 1 when it could not start; `verify`,
-//! `export`, `backup`, `restore` and `bench` 0 clean, 1 found something wrong, 2 could not run; `key new` 0, or 1 for a
+//! `export`, `backup`, `restore`, `explain` and `bench` 0 clean, 1 found something wrong, 2 could not run; `key new` 0, or 1 for a
 //! name that is none.
 
 use std::io::Write as _;
@@ -23,6 +23,7 @@ use self::config::{Action, Cli, KeyAction, KeyNew, Serve, StoreLocation};
 mod bench;
 mod config;
 mod copies;
+mod explain;
 mod offline;
 
 fn main() -> ExitCode {
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         Action::Export(args) => (offline::export(&args), ExitCode::from(2)),
         Action::Backup(args) => (copies::backup(&args), ExitCode::from(2)),
         Action::Restore(args) => (copies::restore(&args), ExitCode::from(2)),
+        Action::Explain(args) => (explain::explain(&args), ExitCode::from(2)),
         Action::Key(KeyAction::New(args)) => (new_key(&args), ExitCode::from(1)),
         Action::Bench(Bench::Engine(args)) => (bench(&args), ExitCode::from(2)),
     };

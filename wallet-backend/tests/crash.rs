@@ -85,8 +85,8 @@ async fn killed_under_load_it_forgets_nothing_that_it_acknowledged_and_does_noth
     println!("{rounds} rounds: {}", told.figures());
 }
 
-/// A backup is made while everybody sends, and the service killed soon after. Restored elsewhere, it has every operation
-/// that was acknowledged before the backup began.
+/// A backup is made while everybody sends, an acknowledged request is explained, and the service killed soon after.
+/// Restored elsewhere, the backup has every operation that was acknowledged before it began.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_made_under_load_has_all_that_was_acknowledged_before_it_began() {
     let lives = if long() { 12 } else { 1 };
@@ -113,6 +113,15 @@ async fn back_up_under_load(seed: u64) {
         let (from, to) = (store.clone(), backup.display().to_string());
         let made = tokio::task::spawn_blocking(move || ends_well(&["backup", "--store", &from, "--to", &to]));
         let made = made.await.unwrap();
+        let acknowledged = told.a_decision(&before);
+        let of = ["--request", &acknowledged.request, "--store", &store].map(str::to_owned);
+        let account = acknowledged.account;
+        let explained = tokio::task::spawn_blocking(move || {
+            let [request, id, store, name] = &of;
+            ends_well(&["explain", &account, request, id, store, name])
+        });
+        let explained = explained.await.unwrap();
+        assert!(explained.contains("decided in log/"), "{explained}");
         meanwhile += load.answered() - answered;
         load.kill(served).await;
 

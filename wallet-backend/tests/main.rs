@@ -19,6 +19,8 @@ mod copies;
 #[cfg(feature = "http")]
 mod crash;
 #[cfg(feature = "http")]
+mod explain;
+#[cfg(feature = "http")]
 mod export;
 mod faults;
 mod history;

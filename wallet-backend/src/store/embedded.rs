@@ -80,6 +80,7 @@ mod daily;
 pub mod disk;
 mod error;
 mod events;
+mod explain;
 mod export;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
@@ -113,6 +114,7 @@ mod write;
 
 pub use backup::{Backup, BackupError, Phase, Restored, backup, restore};
 pub use error::{Damage, OpenError};
+pub use explain::{Decided, ExplainError, Explained, Found, LogPlace, Then, explain};
 pub use export::{ExportError, export};
 pub use options::Options;
 pub use report::{Finding, Report};

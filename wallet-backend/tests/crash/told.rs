@@ -230,6 +230,14 @@ impl Told {
         answered.collect()
     }
 
+    /// The last of these requests that has an id of its own.
+    pub(super) fn a_decision(&self, numbers: &[usize]) -> Asked {
+        let state = self.lock();
+        let mut asked = numbers.iter().rev().map(|number| &state.asked[*number]);
+        let decided = asked.find(|asked| !matches!(asked.wish, Wish::Open { .. }));
+        decided.unwrap().clone()
+    }
+
     /// Asks the history checker about a copy of the ledger: its statements, and what was told of these requests.
     pub(super) async fn judge_copy(&self, client: &Client, numbers: &[usize]) {
         let (mut history, mut opened) = (History::default(), Vec::new());
