@@ -38,15 +38,18 @@ use self::exchange::Line;
 mod batch;
 mod calls;
 mod error;
+mod events;
 mod exchange;
 mod patience;
 mod request;
+mod sse;
 mod told;
 mod verdict;
 mod wire;
 
 pub use calls::Moment;
 pub use error::{CallError, Problem, Trouble};
+pub use events::{Event, Events};
 pub use patience::Patience;
 pub use told::{AccountPage, AccountState, Batched, Done, Outcome, Past, RequestState, StatementPage};
 

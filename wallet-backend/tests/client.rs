@@ -2,6 +2,7 @@
 
 mod batches;
 mod calls;
+mod events;
 mod faults;
 mod proxy;
 mod service;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::{Request, Response, Url};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
-use super::error::CallError;
+use super::error::{CallError, Problem};
 use super::patience::{Attempts, Patience, Step};
 use super::request::Asked;
 use super::verdict::{Attempt, Reply};
@@ -79,13 +79,57 @@ impl Call<'_> {
             let timeout = self.attempts.timeout(self.begun.elapsed());
             let attempt = match request.try_clone() {
                 Some(request) => attempt(&self.line.http, request, timeout).await,
-                None => Attempt::NotSent("the request cannot be repeated".to_owned()),
+                None => not_repeatable(),
             };
-            match self.attempts.after(attempt, self.begun.elapsed()) {
-                Step::Answered(reply) => return Ok(reply),
-                Step::Pause(pause) => sleep(pause).await,
-                Step::GiveUp(error) => return Err(error),
+            if let Some(reply) = self.after(attempt).await? {
+                return Ok(reply);
             }
+        }
+    }
+
+    /// Opens a stream. Its head comes in an attempt's time; its body may go on for ever.
+    ///
+    /// # Errors
+    /// Whatever ends the call without a stream.
+    pub(super) async fn open(&mut self, asked: Asked) -> Result<Response, CallError> {
+        let request = self.line.request(asked)?;
+        loop {
+            let patience = self.attempts.timeout(self.begun.elapsed());
+            let attempt = match request.try_clone() {
+                Some(request) => match timeout(patience, self.line.http.execute(request)).await {
+                    Ok(Ok(response)) if response.status().is_success() => return Ok(response),
+                    Ok(Ok(response)) => timeout(patience, answered(response))
+                        .await
+                        .unwrap_or_else(|_| Attempt::Broken("the answer broke off".to_owned())),
+                    Ok(Err(error)) => failed(&error),
+                    Err(_) => Attempt::Broken("no answer came in time".to_owned()),
+                },
+                None => not_repeatable(),
+            };
+            if let Some(reply) = self.after(attempt).await? {
+                let problem = Problem::read(reply.status, &reply.body);
+                return Err(CallError::Rejected(problem));
+            }
+        }
+    }
+
+    /// Waits after a stream was lost.
+    ///
+    /// # Errors
+    /// Where there is no time for more.
+    pub(super) async fn lost(&mut self, what: String) -> Result<(), CallError> {
+        self.after(Attempt::Broken(what)).await.map(drop)
+    }
+
+    /// The answer, or `None` once it is time for another attempt.
+    async fn after(&mut self, attempt: Attempt) -> Result<Option<Reply>, CallError> {
+        match self.attempts.after(attempt, self.begun.elapsed()) {
+            Step::Answered(reply) => Ok(Some(reply)),
+            Step::Pause(pause) => {
+                sleep(pause).await;
+                Ok(None)
+            }
+            Step::GiveUp(error) => Err(error),
         }
     }
 
@@ -106,13 +150,27 @@ impl Call<'_> {
     }
 }
 
+fn not_repeatable() -> Attempt {
+    Attempt::NotSent("the request cannot be repeated".to_owned())
+}
+
 async fn attempt(http: &reqwest::Client, mut request: Request, timeout: Duration) -> Attempt {
     *request.timeout_mut() = Some(timeout);
-    let response = match http.execute(request).await {
-        Ok(response) => response,
-        Err(error) if error.is_connect() || error.is_builder() => return Attempt::NotSent(causes(&error)),
-        Err(error) => return Attempt::Broken(causes(&error)),
-    };
+    match http.execute(request).await {
+        Ok(response) => answered(response).await,
+        Err(error) => failed(&error),
+    }
+}
+
+fn failed(error: &reqwest::Error) -> Attempt {
+    if error.is_connect() || error.is_builder() {
+        Attempt::NotSent(causes(error))
+    } else {
+        Attempt::Broken(causes(error))
+    }
+}
+
+async fn answered(response: Response) -> Attempt {
     let status = response.status().as_u16();
     let replayed = response.headers().contains_key("idempotent-replayed");
     let retry_after = response.headers().get(RETRY_AFTER);

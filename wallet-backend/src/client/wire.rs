@@ -128,6 +128,12 @@ struct EntryJson {
     link: Option<LinkJson>,
 }
 
+/// What an entry has beside its other fields where it stands alone.
+#[derive(Deserialize)]
+struct OfAccount {
+    account_id: String,
+}
+
 #[derive(Deserialize)]
 struct LinkJson {
     kind: String,
@@ -329,6 +335,22 @@ pub(super) fn read_page(account: &AccountId, body: &[u8]) -> Result<StatementPag
     });
     page.map_err(|error| CallError::Unreadable {
         what: format!("{error} in {}", excerpt(body)),
+    })
+}
+
+/// Reads an entry that names its account.
+///
+/// # Errors
+/// `Unreadable`, with what is wrong.
+pub(super) fn read_event(data: &[u8]) -> Result<Entry, CallError> {
+    let of = |data| {
+        let OfAccount { account_id } = serde_json::from_slice(data).map_err(|error| error.to_string())?;
+        let account = parsed("account_id", AccountId::new(&account_id))?;
+        let json = serde_json::from_slice(data).map_err(|error| error.to_string())?;
+        entry(&account, json)
+    };
+    of(data).map_err(|error: String| CallError::Unreadable {
+        what: format!("{error} in {}", excerpt(data)),
     })
 }
 

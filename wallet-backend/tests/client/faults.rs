@@ -23,7 +23,7 @@ const UNKNOWN: Fault = Fault::Say(
     "504 Gateway Timeout",
     r#"{"status": 504, "code": "outcome_unknown", "detail": "who knows"}"#,
 );
-const ELSEWHERE: Fault = Fault::Say(
+pub(super) const ELSEWHERE: Fault = Fault::Say(
     "307 Temporary Redirect\r\nlocation: http://127.0.0.1:9/v1/accounts",
     "",
 );

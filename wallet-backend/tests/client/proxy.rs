@@ -20,6 +20,10 @@ pub(super) enum Fault {
     CutAnswer,
     /// The answer stays away for as long as the client waits.
     Silence,
+    /// A stream comes back as far as so many bytes.
+    CutStream(usize),
+    /// A stream comes back for as long as it goes on.
+    Stream,
     /// The wallet hears nothing; this is the answer: status and fields, and a body.
     Say(&'static str, &'static str),
 }
@@ -81,6 +85,15 @@ async fn exchange(mut client: TcpStream, upstream: String, fault: Fault, log: Ar
     }
     let mut wallet = TcpStream::connect(upstream).await.unwrap();
     wallet.write_all(&request).await.unwrap();
+    if let Fault::CutStream(_) | Fault::Stream = fault {
+        let most = match fault {
+            Fault::CutStream(bytes) => u64::try_from(bytes).unwrap(),
+            _ => u64::MAX,
+        };
+        // Ends with either side: a client that has gone away is no fault of the proxy's.
+        drop(tokio::io::copy(&mut wallet.take(most), &mut client).await);
+        return;
+    }
     let answer = message(&mut wallet).await;
     match fault {
         Fault::None => {
@@ -96,7 +109,7 @@ async fn exchange(mut client: TcpStream, upstream: String, fault: Fault, log: Ar
             let mut rest = Vec::new();
             drop(client.read_to_end(&mut rest).await);
         }
-        Fault::LoseAnswer | Fault::LoseRequest | Fault::Say(..) => {}
+        Fault::LoseAnswer | Fault::LoseRequest | Fault::Say(..) | Fault::CutStream(_) | Fault::Stream => {}
     }
 }
 
