@@ -116,7 +116,7 @@ fn every_test_that_the_claims_page_names_is_there() {
 #[test]
 fn every_claim_has_a_verdict_and_a_test_or_says_what_it_needs() {
     const VERDICTS: [&str; 3] = ["**true**", "**half true**", "**wrong**"];
-    const NEEDS: [&str; 4] = ["the MySQL store", "Redis", "the outbox", "the reconciliation job"];
+    const NEEDS: [&str; 3] = ["the MySQL store", "Redis", "the outbox"];
     let page = page();
     for [number, claim, verdict, proof] in rows(&page) {
         assert!(!claim.is_empty(), "{number} claims nothing");

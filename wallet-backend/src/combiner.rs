@@ -28,6 +28,7 @@ use crate::store::{Cursor, EntryPage, FEW, Job, Moment, Store};
 use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use crate::sync::{Notify, Runtime, thread, timeout, watch};
 
+mod cuts;
 mod events;
 mod in_flight;
 mod lanes;

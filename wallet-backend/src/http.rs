@@ -12,6 +12,7 @@
 //! | `GET /v1/requests/{account_id}/{request_id}` | what became of a request id |
 //! | `GET /v1/events` | every entry as it is committed, `?account=&after=`, as server-sent events |
 //! | `GET /v1/webhooks/dead-letters`, `POST …/redeliver` | events that did not arrive; sending them once more |
+//! | `GET /v1/reconciliation` | whether the books are what the entries say, and where not |
 //! | `POST /v1/requests/{account_id}/{request_id}/abandon` | make sure that an undecided id never happens |
 //! | `GET /healthz`, `/readyz` | the process answers; the store takes commands. No token needed |
 //! | `GET /metrics`, `/openapi.json` | OpenMetrics text; this surface, described |
@@ -48,6 +49,7 @@ pub mod fuzzing;
 mod metrics;
 mod moment;
 mod openapi;
+mod reconciliation;
 mod routes;
 pub mod serve;
 mod statement;

@@ -8,6 +8,7 @@ pub mod atomic;
 pub mod decide;
 mod draft;
 pub mod facts;
+pub mod flow;
 pub mod invariants;
 pub mod rows;
 pub mod slots;

@@ -8,6 +8,8 @@ use tokio::sync::oneshot;
 
 use crate::account::{AccountId, Entry, RequestId, SlotIndex, Timestamp};
 use crate::command::{AccountView, Answer, HoldView, LedgerError, PastView, RequestView, Work};
+use crate::ledger::flow::Currencies;
+use crate::ledger::invariants::{Standing, Violation};
 
 pub mod any;
 pub mod embedded;
@@ -152,6 +154,29 @@ impl EventCursor {
     }
 }
 
+/// An account's rows at one cut, to be held against its entries up to there.
+#[derive(Clone, Debug)]
+pub struct Cut {
+    pub standing: Standing,
+    /// Entries of all accounts before the cut: the number of the last of them.
+    pub entries: u64,
+}
+
+/// The books of every currency at one cut, and where to go on from.
+#[derive(Clone, Debug, Default)]
+pub struct GeneralLedger {
+    pub currencies: Currencies,
+    /// Records up to the cut that make money or lose it, at most [`GeneralLedger::MOST_BROKEN`].
+    pub broken: Vec<Violation>,
+    /// Where the store may go on reading; 0 for the beginning. Of use in this process only.
+    place: u64,
+}
+
+impl GeneralLedger {
+    /// More say nothing more.
+    pub const MOST_BROKEN: usize = 100;
+}
+
 /// Some events in their order, without gap or repeat across pages.
 #[derive(Clone, Debug)]
 pub struct EventPage {
@@ -276,6 +301,17 @@ pub trait Store: Send + Sync + 'static {
 
     /// The number of the newest event; 0 before the first.
     fn newest_event(&self) -> u64;
+
+    /// What the rows of these accounts say, each at one cut of its own, once that is durable. Unknown ones are left out.
+    fn cuts(&self, ids: &[AccountId]) -> impl Future<Output = Result<Vec<Cut>, LedgerError>> + Send;
+
+    /// The books of every currency at one cut: those of `opening`, and what has happened since. `opening` is an earlier
+    /// answer of this store in this process, or the default, which is before everything. Takes time in what happened
+    /// since and in the accounts, and holds up deciding for a few accounts at a time.
+    fn general_ledger(
+        &self,
+        opening: GeneralLedger,
+    ) -> impl Future<Output = Result<GeneralLedger, LedgerError>> + Send;
 
     /// Accounts with something to tidy, expired holds too, at most `limit`. Takes turns: none is passed over for ever.
     fn untidy(&self, limit: usize) -> Vec<AccountId>;

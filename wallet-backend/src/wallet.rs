@@ -4,19 +4,22 @@ use std::io;
 use std::sync::Arc;
 
 use crate::account::{Account, AccountId, Hold, HoldTerm, RequestId};
+use crate::clock::Clock;
 use crate::combiner::{Combiner, Limits, Observed, Queue};
 use crate::command::{
     AccountView, Amendment, Answer, Batch, Batched, Command, DebitAmount, LedgerError, Operation, PastView,
     Remainder, RequestView, Task, answered,
 };
+use crate::jobs::reconcile::{self, Reconciler};
 use crate::jobs::tidy;
 use crate::money::Amount;
 use crate::store::any::AnyStore;
 use crate::store::embedded::{Embedded, OpenError, Options};
 use crate::store::memory::Memory;
-use crate::store::{Cursor, EntryPage, Moment};
+use crate::store::{Cursor, EntryPage, Moment, Store as _};
 
 mod events;
+mod reconciliation;
 mod statement;
 
 pub use events::Events;
@@ -49,6 +52,7 @@ pub const MAX_PAGE: usize = 1_000;
 pub struct Wallet {
     combiner: Arc<Combiner<AnyStore>>,
     queue: Queue<AnyStore>,
+    reconciler: Reconciler,
 }
 
 impl Wallet {
@@ -73,17 +77,24 @@ impl Wallet {
         })
     }
 
-    /// A wallet over a store that is open already. Pending credits are settled every [`tidy::EVERY`].
+    /// A wallet over a store that is open already. Pending credits are settled every [`tidy::EVERY`], and the books are
+    /// held against what is written every [`reconcile::EVERY`].
     ///
     /// # Errors
     /// Where the system has no thread left.
     pub fn over(store: AnyStore, limits: Limits) -> io::Result<Self> {
+        let reconciler = Reconciler::new(Clock::default(), store.newest_event());
+        let ours = reconciler.clone();
         let combiner = Combiner::start(store, limits, async |queue| {
-            tidy::run(queue).await;
+            tokio::join!(tidy::run(queue.clone()), reconcile::run(queue, ours));
         })?;
         let queue = combiner.queue();
         let combiner = Arc::new(combiner);
-        Ok(Self { combiner, queue })
+        Ok(Self {
+            combiner,
+            queue,
+            reconciler,
+        })
     }
 
     /// Opens an account. `true` where it is new; the same terms again give it back as it is.
@@ -421,3 +432,6 @@ fn misanswered() -> LedgerError {
     let reason = "the store answered another task".to_owned();
     LedgerError::OutcomeUnknown { reason }
 }
+
+#[cfg(test)]
+pub(crate) mod fixtures;

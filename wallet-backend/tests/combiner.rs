@@ -16,7 +16,9 @@ use wallet_backend::command::{
     AccountView, Answer, HoldView, LedgerError, Outcome, PastView, RequestView, Task, Work,
 };
 use wallet_backend::store::memory::Memory;
-use wallet_backend::store::{Cursor, EntryPage, EventCursor, EventPage, Job, Moment, Store};
+use wallet_backend::store::{
+    Cursor, Cut, EntryPage, EventCursor, EventPage, GeneralLedger, Job, Moment, Store,
+};
 
 use crate::support::{abandon, credit, debit, id, ordinary, request, tidy};
 
@@ -103,6 +105,14 @@ impl Store for Gated {
 
     fn newest_event(&self) -> u64 {
         self.model.newest_event()
+    }
+
+    async fn cuts(&self, ids: &[AccountId]) -> Result<Vec<Cut>, LedgerError> {
+        self.model.cuts(ids).await
+    }
+
+    async fn general_ledger(&self, opening: GeneralLedger) -> Result<GeneralLedger, LedgerError> {
+        self.model.general_ledger(opening).await
     }
 
     fn untidy(&self, limit: usize) -> Vec<AccountId> {

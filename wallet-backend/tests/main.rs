@@ -32,6 +32,7 @@ mod process;
 mod properties;
 mod protocol;
 mod races;
+mod reconcile;
 mod roots;
 mod support;
 mod wallet;

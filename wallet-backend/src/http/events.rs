@@ -5,6 +5,8 @@
 //! data: {"account_id":"alice","slot":0,…}     an entry with its account_id
 //! ```
 //!
+//! What a reconciliation finds is told in between ([`alarms`]).
+//!
 //! A stream holds one page of events and nothing else: how far a client is behind is read from the ledger, as fast as
 //! the client takes it. While there is nothing to send, a comment shows every [`KEEP_ALIVE`] that the connection
 //! lives, with an `id` of its own where others' events were passed over, so that a client that comes back later need
@@ -24,6 +26,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, sleep_until};
 
+use self::alarms::Alarms;
 use super::accept;
 use super::cursor;
 use super::error::{Code, Problem};
@@ -33,6 +36,8 @@ use crate::Wallet;
 use crate::command::LedgerError;
 use crate::store::Event;
 use crate::wallet::Events;
+
+mod alarms;
 
 /// The most event streams at once. The next one is told to come back.
 pub const MAX_STREAMS: usize = 256;
@@ -116,6 +121,7 @@ pub(super) async fn respond(
     let start = Start::asked_for(headers, query.after)?;
     let after = start.number(ledger)?;
     let place = streams.place()?;
+    let alarms = Alarms::new(wallet, query.account.clone());
     let mut events = wallet.events(after, query.account);
     let first = events.read(PAGE).await;
     let first = first.map_err(|error| start.or_account_to_blame(error))?;
@@ -128,6 +134,7 @@ pub(super) async fn respond(
         heard_at: now,
         told: after,
         events,
+        alarms,
         ending: streams.ending.clone(),
         _place: place,
     };
@@ -199,6 +206,7 @@ struct Left {
     /// The page that was read before the answer began.
     first: Option<Vec<Event>>,
     events: Events,
+    alarms: Alarms,
     read_at: Instant,
     /// The last page was full: more is there.
     behind: bool,
@@ -223,10 +231,19 @@ impl Left {
         }
         let ending = self.ending.clone();
         let silence = self.heard_at.checked_add(KEEP_ALIVE).unwrap_or(self.heard_at);
-        tokio::select! {
-            () = ending.come() => None,
-            page = self.read_some() => Some(self.written(&page?)),
-            () = sleep_until(silence) => Some(self.comment()),
+        loop {
+            let alarm = self.alarms.come();
+            tokio::select! {
+                () = ending.come() => return None,
+                page = self.read_some() => return Some(self.written(&page?)),
+                () = sleep_until(silence) => return Some(self.comment()),
+                () = alarm => {}
+            }
+            let piece = self.alarms.piece();
+            if !piece.is_empty() {
+                self.heard_at = Instant::now();
+                return Some(piece);
+            }
         }
     }
 

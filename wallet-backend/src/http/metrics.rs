@@ -10,6 +10,7 @@ use super::error::{Code, Problem};
 use crate::Wallet;
 use crate::combiner::Observed;
 use crate::command::{Decided, LedgerError, Operation, Outcome};
+use crate::http::reconciliation;
 use crate::http::webhooks::Webhooks;
 
 /// The content type of [`Metrics::encode`].
@@ -106,6 +107,7 @@ pub(super) struct Metrics {
     pending: Gauge,
     queued: Gauge,
     event_streams: Gauge,
+    reconciliation: reconciliation::Gauges,
     webhooks: Option<WebhookGauges>,
 }
 
@@ -196,6 +198,7 @@ impl Metrics {
             pending,
             queued,
             event_streams,
+            reconciliation: reconciliation::Gauges::register(&mut registry),
             webhooks: webhooks.map(|webhooks| WebhookGauges::of(webhooks, &mut registry)),
             registry,
         }
@@ -235,6 +238,7 @@ impl Metrics {
         let of = |count: usize| gauge(u64::try_from(count).unwrap_or(u64::MAX));
         self.queued.set(of(wallet.queued()));
         self.event_streams.set(of(event_streams));
+        self.reconciliation.set(&wallet.reconciliation());
         if let Some((gauges, webhooks)) = self.webhooks.as_ref().zip(webhooks) {
             let (dead, waiting, behind) = webhooks.gauges();
             gauges.dead_letters.set(of(dead));

@@ -21,6 +21,7 @@ use super::extract::{
 };
 use super::metrics::{self, Metrics, OperationResult, OperationType};
 use super::moment::MomentQuery;
+use super::reconciliation::ReportJson;
 use super::view::{AccountJson, AccountsJson, HoldJson, PageJson, PastJson, ReceiptJson, RequestJson};
 use super::webhooks::{Webhooks, dead_letters};
 use super::{batch, cursor, statement, wire};
@@ -100,6 +101,7 @@ pub(super) fn routes() -> Vec<Route> {
         on_get("/v1/events", READ, stream_events),
         on_get("/v1/webhooks/dead-letters", ADMIN, list_dead_letters),
         on_post("/v1/webhooks/dead-letters/redeliver", ADMIN, redeliver),
+        on_get("/v1/reconciliation", READ, reconciliation),
         on_get("/healthz", NOTHING, healthz),
         on_get("/readyz", NOTHING, readyz),
         on_get("/metrics", READ, scrape),
@@ -377,6 +379,11 @@ async fn abandon(
     };
     service.metrics.count(OperationType::Abandon, result);
     answered
+}
+
+async fn reconciliation(State(service): Shared, _: NoQuery) -> Answered {
+    let report = service.wallet.reconciliation();
+    Ok(json(StatusCode::OK, &ReportJson::from(&*report)))
 }
 
 /// The process answers.

@@ -3,12 +3,17 @@
 //! Per slot: versions count from 1 without a gap, `balance_after` is the balance before plus `delta`, and no balance
 //! is negative. Per account: moves between slots cancel out, every pending row settles once and whole, and what
 //! entries set aside is what the open holds have.
-//! [`AccountCheck`] reads entries one at a time, so that a ledger of any size can be proven in bounded memory.
+//! [`AccountCheck`] reads entries one at a time, so that a ledger of any size can be proven in bounded memory, from the
+//! first entry on or from any other.
 
 use std::fmt;
 
-use crate::account::{AccountId, Entry, EntryKind, Hold, MAX_SLOTS, Slot, SlotIndex};
+use crate::account::{AccountId, Entry, Hold, Slot, SlotIndex};
 use crate::ledger::rows::AccountRows;
+
+mod account_check;
+
+pub use account_check::{AccountCheck, Standing};
 
 /// A rule that was found broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,6 +46,10 @@ pub enum Rule {
     HeldAmount,
     /// The rows' own sums agree with the rows.
     CachedSum,
+    /// What a record moves is what came in from outside less what went out.
+    Conservation,
+    /// What came in from outside less what went out is what the accounts of the currency have.
+    CurrencyTotal,
 }
 
 impl Rule {
@@ -61,6 +70,31 @@ impl Rule {
             Self::HoldRow => "a hold goes forward and ends once",
             Self::HeldAmount => "what entries set aside is what the holds have",
             Self::CachedSum => "the cached sum is the sum of the rows",
+            Self::Conservation => "a record moves what came in from outside less what went out",
+            Self::CurrencyTotal => "what came in from outside less what went out is what the accounts have",
+        }
+    }
+
+    /// The name on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Account => "account",
+            Self::SlotMissing => "slot_missing",
+            Self::VersionGap => "version_gap",
+            Self::BalanceChain => "balance_chain",
+            Self::NegativeBalance => "negative_balance",
+            Self::Overflow => "overflow",
+            Self::SlotBalance => "slot_balance",
+            Self::SlotVersion => "slot_version",
+            Self::Consolidation => "consolidation",
+            Self::PendingNumber => "pending_number",
+            Self::PendingAmount => "pending_amount",
+            Self::HoldRow => "hold_row",
+            Self::HeldAmount => "held_amount",
+            Self::CachedSum => "cached_sum",
+            Self::Conservation => "conservation",
+            Self::CurrencyTotal => "currency_total",
         }
     }
 }
@@ -128,111 +162,6 @@ pub fn step(slot: &mut Slot, entry: &Entry) -> Result<(), Violation> {
     slot.balance = after;
     slot.version = next;
     Ok(())
-}
-
-/// Proves one account's entries against its rows. Entries of a slot come in version order; slots may interleave.
-#[derive(Debug)]
-pub struct AccountCheck {
-    account: AccountId,
-    slots: Vec<Slot>,
-    moved: i64,
-    held: i64,
-    violations: Vec<Violation>,
-}
-
-/// A damaged slot breaks every entry after the damage; this many violations of an account say enough.
-const MOST_VIOLATIONS: usize = 100;
-
-impl AccountCheck {
-    /// A check that has seen no entry.
-    #[must_use]
-    pub fn new(account: AccountId) -> Self {
-        let slots = (0..MAX_SLOTS)
-            .filter_map(SlotIndex::new)
-            .map(Slot::empty)
-            .collect();
-        Self {
-            account,
-            slots,
-            moved: 0,
-            held: 0,
-            violations: Vec::new(),
-        }
-    }
-
-    /// Takes the next entry of its slot. After a broken one the chain goes on from what that entry says.
-    pub fn push(&mut self, entry: &Entry) {
-        if entry.account != self.account {
-            self.report(Some(entry.slot), Some(entry.version), Rule::Account, 0, 0);
-            return;
-        }
-        let Some(slot) = self.slots.get_mut(usize::from(entry.slot.get())) else {
-            return;
-        };
-        if let Err(violation) = step(slot, entry) {
-            slot.version = entry.version;
-            slot.balance = entry.balance_after;
-            if self.violations.len() < MOST_VIOLATIONS {
-                self.violations.push(violation);
-            }
-        }
-        self.held = self.held.saturating_add(entry.held_delta);
-        if entry.kind == EntryKind::Consolidate {
-            self.moved = self.moved.saturating_add(entry.delta);
-        }
-    }
-
-    /// Compares with the rows and returns everything that was found, empty where all holds.
-    #[must_use]
-    pub fn finish(mut self, rows: &AccountRows) -> Vec<Violation> {
-        if self.moved != 0 {
-            let moved = self.moved;
-            self.report(None, None, Rule::Consolidation, 0, moved);
-        }
-        if self.held != rows.in_held() {
-            let held = self.held;
-            self.report(None, None, Rule::HeldAmount, held, rows.in_held());
-        }
-        for proven in std::mem::take(&mut self.slots) {
-            let row = rows.slot(proven.index);
-            let (slot, version) = (Some(proven.index), Some(proven.version));
-            match row {
-                None if proven.version == 0 => {}
-                None => self.report(slot, version, Rule::SlotMissing, 1, 0),
-                Some(row) => {
-                    if row.version != proven.version {
-                        let (expected, found) = (signed(proven.version), signed(row.version));
-                        self.report(slot, version, Rule::SlotVersion, expected, found);
-                    }
-                    if row.balance != proven.balance {
-                        self.report(slot, version, Rule::SlotBalance, proven.balance, row.balance);
-                    }
-                }
-            }
-        }
-        self.violations.extend(check_rows(rows));
-        self.violations
-    }
-
-    fn report(
-        &mut self,
-        slot: Option<SlotIndex>,
-        version: Option<u64>,
-        rule: Rule,
-        expected: i64,
-        found: i64,
-    ) {
-        if self.violations.len() < MOST_VIOLATIONS {
-            self.violations.push(Violation {
-                account: self.account.clone(),
-                slot,
-                version,
-                rule,
-                expected,
-                found,
-            });
-        }
-    }
 }
 
 /// What must hold of the rows alone.

@@ -330,4 +330,6 @@ impl AccountRows {
 }
 
 #[cfg(test)]
+pub(crate) mod fixtures;
+#[cfg(test)]
 mod tests;

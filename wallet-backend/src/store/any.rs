@@ -4,7 +4,7 @@ use crate::account::{AccountId, RequestId};
 use crate::command::{AccountView, HoldView, LedgerError, PastView, RequestView};
 use crate::store::embedded::Embedded;
 use crate::store::memory::Memory;
-use crate::store::{Cursor, EntryPage, EventCursor, EventPage, Job, Moment, Store};
+use crate::store::{Cursor, Cut, EntryPage, EventCursor, EventPage, GeneralLedger, Job, Moment, Store};
 
 /// One of the stores.
 #[derive(Debug)]
@@ -113,6 +113,20 @@ impl Store for AnyStore {
         match self {
             Self::Memory(store) => store.newest_event(),
             Self::Embedded(store) => store.newest_event(),
+        }
+    }
+
+    async fn cuts(&self, ids: &[AccountId]) -> Result<Vec<Cut>, LedgerError> {
+        match self {
+            Self::Memory(store) => store.cuts(ids).await,
+            Self::Embedded(store) => store.cuts(ids).await,
+        }
+    }
+
+    async fn general_ledger(&self, opening: GeneralLedger) -> Result<GeneralLedger, LedgerError> {
+        match self {
+            Self::Memory(store) => store.general_ledger(opening).await,
+            Self::Embedded(store) => store.general_ledger(opening).await,
         }
     }
 

@@ -67,7 +67,10 @@ use crate::store::embedded::state::{Next, State, unavailable};
 use crate::store::embedded::statement::{SlotEntries, SlotReader};
 use crate::store::embedded::threads::Pace;
 use crate::store::page::merge;
-use crate::store::{Cursor, EntryPage, EventCursor, EventPage, FEW, Job, Moment, Preference, Store, new_id};
+use crate::store::{
+    self, Cursor, EntryPage, EventCursor, EventPage, FEW, GeneralLedger, Job, Moment, Preference, Store,
+    new_id,
+};
 use crate::sync::MutexGuard;
 use crate::sync::thread::JoinHandle;
 
@@ -76,6 +79,7 @@ mod backup;
 mod blocks;
 mod books;
 mod checkpoint;
+mod cuts;
 mod daily;
 pub mod disk;
 mod error;
@@ -84,6 +88,7 @@ mod explain;
 mod export;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
+mod general_ledger;
 mod heads;
 mod history;
 mod layout;
@@ -314,25 +319,7 @@ impl Store for Embedded {
         after: Option<&AccountId>,
         limit: usize,
     ) -> Result<Vec<AccountView>, LedgerError> {
-        let (mut views, mut newest): (Vec<AccountView>, u64) = (Vec::new(), 0);
-        while views.len() < limit {
-            let wanted = LISTED_AT_A_TIME.min(limit.saturating_sub(views.len()));
-            let last = views.last().map(|view| view.account.id.clone());
-            let found = {
-                let state = self.reading()?;
-                newest = state.newest();
-                let now = self.clock.now();
-                let found = state.books.after(last.as_ref().or(after), wanted);
-                found.map(|held| held.rows.view(now)).collect::<Vec<_>>()
-            };
-            let all = found.len() < wanted;
-            views.extend(found);
-            if all {
-                break;
-            }
-        }
-        self.shared.durable(newest).await?;
-        Ok(views)
+        cuts::views(self, after, limit).await
     }
 
     async fn entries(
@@ -444,6 +431,14 @@ impl Store for Embedded {
         self.shared.lock().durable_entries
     }
 
+    async fn cuts(&self, ids: &[AccountId]) -> Result<Vec<store::Cut>, LedgerError> {
+        cuts::standings(self, ids).await
+    }
+
+    async fn general_ledger(&self, opening: GeneralLedger) -> Result<GeneralLedger, LedgerError> {
+        general_ledger::read(self, opening).await
+    }
+
     fn untidy(&self, limit: usize) -> Vec<AccountId> {
         let now = self.clock.now();
         self.reading()
@@ -490,3 +485,6 @@ async fn blocking<T: Send + 'static>(
         Err(_) => work(),
     }
 }
+
+#[cfg(test)]
+pub(crate) mod fixtures;

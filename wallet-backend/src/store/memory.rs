@@ -16,16 +16,20 @@ use crate::command::{
 };
 use crate::ledger::atomic::Hand as _;
 use crate::ledger::decide::{Context, Decision, decide};
-use crate::ledger::invariants::{AccountCheck, Violation};
+use crate::ledger::invariants::{AccountCheck, Standing, Violation};
 use crate::ledger::rows::AccountRows;
 use crate::ledger::slots::is_untidy;
 use crate::store::page::merge;
 use crate::store::{
-    Cursor, EntryPage, Event, EventCursor, EventPage, Job, Moment, Preference, Store, new_id,
+    Cursor, Cut, EntryPage, Event, EventCursor, EventPage, GeneralLedger, Job, Moment, Preference, Store,
+    new_id,
 };
 
 mod batches;
+mod books;
 mod past;
+
+use books::Books;
 
 use past::Past;
 
@@ -35,7 +39,7 @@ pub struct Memory {
     id: u64,
     clock: Clock,
     preference: Preference,
-    state: Mutex<State>,
+    state: Mutex<Box<State>>,
     /// How many entries there are, and whether there will be more.
     entries: watch::Sender<(u64, Ending)>,
 }
@@ -64,6 +68,7 @@ struct State {
     /// The keys of all of them, in the order in which they were committed.
     events: Vec<(AccountId, SlotIndex, u64)>,
     pasts: HashMap<AccountId, Past>,
+    books: Books,
     requests: HashMap<RequestKey, Known>,
     /// Why nothing more is decided.
     stopped: Option<String>,
@@ -137,7 +142,7 @@ impl Memory {
         Ok(self.lock()?.verify())
     }
 
-    fn lock(&self) -> Result<MutexGuard<'_, State>, LedgerError> {
+    fn lock(&self) -> Result<MutexGuard<'_, Box<State>>, LedgerError> {
         let state = self.state.lock().map_err(|_| unavailable("the store panicked"))?;
         match &state.stopped {
             Some(reason) => Err(unavailable(reason)),
@@ -187,6 +192,7 @@ impl State {
                 self.pasts.entry(id.clone()).or_default().apply(id, &changes);
             }
         }
+        self.books.take(&changes);
         if let Some((account, reverses, by)) = changes.reversal() {
             self.known(account, reverses).reversed_by = Some(by.clone());
         }
@@ -223,9 +229,10 @@ impl State {
     fn page(&self, id: &AccountId, after: &Cursor, limit: usize) -> EntryPage {
         let slots = self.entries.get(id).map_or(&[][..], Vec::as_slice);
         let unseen = slots.iter().map(|entries| {
+            let seen = entries.first().map_or(0, |first| after.seen(first.slot));
             entries
                 .iter()
-                .filter(|entry| entry.version > after.seen(entry.slot))
+                .skip(usize::try_from(seen).unwrap_or(usize::MAX))
                 .cloned()
                 .map(Ok::<_, Infallible>)
         });
@@ -418,6 +425,22 @@ impl Store for Memory {
         self.entries.borrow().0
     }
 
+    async fn cuts(&self, ids: &[AccountId]) -> Result<Vec<Cut>, LedgerError> {
+        let mut cuts = Vec::with_capacity(ids.len());
+        for id in ids {
+            let state = self.lock()?;
+            let entries = u64::try_from(state.events.len()).unwrap_or(u64::MAX);
+            let standing = state.accounts.get(id).map(Standing::of);
+            cuts.extend(standing.map(|standing| Cut { standing, entries }));
+        }
+        Ok(cuts)
+    }
+
+    async fn general_ledger(&self, _: GeneralLedger) -> Result<GeneralLedger, LedgerError> {
+        let state = self.lock()?;
+        Ok(state.books.general_ledger(state.accounts.values()))
+    }
+
     fn untidy(&self, limit: usize) -> Vec<AccountId> {
         let now = self.clock.now();
         self.lock()
@@ -449,3 +472,6 @@ fn unavailable(reason: &str) -> LedgerError {
     let reason = reason.to_owned();
     LedgerError::Unavailable { reason }
 }
+
+#[cfg(test)]
+mod fixtures;

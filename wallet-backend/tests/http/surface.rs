@@ -33,7 +33,7 @@ async fn an_unknown_route_is_a_problem() {
         "/v1/accounts/alice/holds/h/capture/",
         "/v1/accounts/alice/holds/h/settle",
         "/v1/reversals/r",
-        "/v1/reconciliation",
+        "/v1/reconciliations",
         "/healthz/",
     ] {
         for reply in [api.get(path).await, api.post(path, "{}").await] {

@@ -98,6 +98,28 @@ pub(super) fn of_all(
     Ok(EventPage { events, next })
 }
 
+/// The records at `from` (0: the first) and after it, for a while, to `each` with their positions. Where to go on;
+/// `None` at the end of what is durable.
+///
+/// # Errors
+/// Damage, or what the disk says.
+pub(super) fn records_from(
+    records: &Records,
+    log: &Durable,
+    from: u64,
+    mut each: impl FnMut(u64, &Record),
+) -> Result<Option<u64>, OpenError> {
+    let first = log.parts.first().map_or(log.end, |part| part.begin());
+    let mut walk = Walk::from(records, log, if from == 0 { position(first, 0) } else { from });
+    while walk.read_bytes < MOST_BYTES {
+        match walk.next()? {
+            Some((at, record)) => each(at, &record),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(walk.position()))
+}
+
 /// Those of one account, whose `slots` are as they were when the log had `log.entries`.
 ///
 /// # Errors

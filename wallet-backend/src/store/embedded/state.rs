@@ -198,6 +198,15 @@ impl State {
         }
     }
 
+    /// Where the next record is at the earliest: all that are in the books lie before it, and none that will be.
+    pub(super) fn next_position(&self) -> u64 {
+        let first = Place {
+            segment: self.open.segment.head.number,
+            page: self.open.first,
+        };
+        position(first, self.open.payload.len())
+    }
+
     /// The log as far as it is durable.
     pub(super) fn durable_log(&self) -> Durable {
         Durable {

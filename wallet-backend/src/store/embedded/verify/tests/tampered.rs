@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::command::DebitAmount;
+use crate::store::embedded::fixtures::{repeat_legs, rewrite};
 use crate::store::embedded::{Embedded, Options};
 use crate::store::{Job, Store as _};
 
@@ -30,37 +31,9 @@ fn ask(store: &Embedded, tasks: &[Task]) {
     });
 }
 
-/// Rewrites the whole log in place, page by page, as `edit` has it, and takes away what was derived from it.
-fn tamper(disk: &dyn Disk, mut edit: impl FnMut(&mut Changes)) {
-    let layout = Layout::read(disk).unwrap();
-    let mut scan = Scan::after(&layout, Mark::default()).unwrap();
-    let mut batches = Vec::new();
-    while let Some(batch) = scan.next().unwrap() {
-        let mut payload = Vec::new();
-        for (_, bytes) in batch.records().unwrap() {
-            let mut record = decode(bytes).unwrap();
-            edit(&mut record.changes);
-            let mut out = Writer::default();
-            encode(record.number, &record.changes, &record.links, &mut out);
-            assert_eq!(out.bytes.len(), bytes.len(), "places are kept");
-            append_record(&out.bytes, &mut payload);
-        }
-        batches.push((batch.first, payload));
-    }
-    let mut end = Mark::default();
-    for (first, payload) in batches {
-        let extent = layout
-            .extents
-            .iter()
-            .find(|extent| extent.head.number == first.segment);
-        let extent = extent.unwrap();
-        let segment = Segment {
-            head: extent.head,
-            file: Arc::clone(&extent.file),
-        };
-        // The store was opened once: no batch belongs to a tail that was written again.
-        end = write_batch(&segment, first.page, &end, 0, &payload).unwrap();
-    }
+/// Rewrites the whole log in place as `edit` has it, and takes away what was derived from it.
+fn tamper(disk: &dyn Disk, edit: impl FnMut(&mut Changes)) {
+    rewrite(disk, edit);
     for folder in ["state", "index", "heads"] {
         for name in disk.list(folder).unwrap() {
             disk.remove(&format!("{folder}/{name}")).unwrap();
@@ -109,14 +82,7 @@ fn an_amount_that_was_changed_alone_breaks_the_books_whatever_the_checksums_say(
         for entry in changes.entries.iter_mut().filter(|entry| entry.version == 4) {
             entry.delta += 1;
         }
-        // A leg is kept as the number of its entry.
-        if let Some(RequestRecord {
-            outcome: Outcome::Posted(receipt),
-            ..
-        }) = &mut changes.request
-        {
-            receipt.legs = changes.entries.iter().map(Leg::from).collect();
-        }
+        repeat_legs(changes);
     });
     for report in [against(&disk, &[]), against(&disk, &[root])] {
         assert!(!report.is_clean());
