@@ -32,6 +32,8 @@ pub(crate) enum Action {
     Verify(offline::Verify),
     /// Write the whole history out, a line of JSON for each record. Exit 0: all of it, 1: damage, 2: could not run.
     Export(offline::Export),
+    /// Make a new store of an export, and prove every line of it. Exit 0: all of it, 1: it was refused, 2: could not run.
+    Import(offline::Import),
     /// Copy a ledger, in use or not, and prove the copy. Exit 0: it is whole, 1: damage, 2: could not run.
     Backup(offline::Backup),
     /// Make a data directory of a backup, once it has proved itself. Exit 0: done, 1: damage, 2: could not run.

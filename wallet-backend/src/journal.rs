@@ -8,6 +8,8 @@
 //! - the [`Root`], over the journal's head and every slot's head: whoever has it can tell whether anything before it
 //!   was changed since.
 //!
+//! A line is read again by `Reader` (feature `import`), which knows no other spelling.
+//!
 //! SHA-256 and not BLAKE3: on the few hundred bytes of a line it is no slower where the processor has instructions for
 //! it, and everybody has a tool for it.
 //!
@@ -17,9 +19,13 @@ mod decision;
 mod heads;
 mod json;
 mod line;
+#[cfg(feature = "import")]
+mod read;
 mod root;
 
 pub use heads::{Head, Heads};
 pub use line::{Line, Lines};
+#[cfg(feature = "import")]
+pub use read::{LineError, Reader};
 pub(crate) use root::RootHasher;
 pub use root::{Digest, Root, RootError};

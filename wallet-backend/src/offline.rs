@@ -15,6 +15,8 @@ use crate::config::StoreLocation;
 use crate::config::offline::{Export, Format, Verify};
 use crate::say;
 
+pub(crate) mod import;
+
 /// Reads everything and proves it. Exit 0: clean, 1: found something.
 ///
 /// # Errors

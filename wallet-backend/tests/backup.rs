@@ -141,6 +141,9 @@ fn a_backup_changes_nothing_of_the_ledger_and_needs_no_lock() {
     let data = tempfile::tempdir().unwrap();
     let options = Options {
         disk: Arc::new(RealDisk::new(data.path())),
+        // The store, too, changes nothing meanwhile: no checkpoint is under way, no segment being prepared.
+        checkpoint_bytes: 1 << 30,
+        fresh_bytes: 1 << 20,
         ..small(&FaultDisk::default())
     };
     let store = open(options);

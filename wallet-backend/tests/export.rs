@@ -50,7 +50,9 @@ fn every_record_is_a_line_of_json_and_the_root_is_the_one_that_verify_tells() {
     let report = verify(folder.path().join("data")).unwrap();
     assert_eq!(told(&output), report.root.unwrap().to_string());
     let text = fs::read_to_string(&file).unwrap();
-    let lines: Vec<Value> = text
+    let (records, last) = text.trim_end().rsplit_once('\n').unwrap();
+    assert_eq!(last, format!(r#"{{"root":"{}"}}"#, told(&output)));
+    let lines: Vec<Value> = records
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();

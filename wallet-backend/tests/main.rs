@@ -28,6 +28,8 @@ mod history_mutants;
 #[cfg(feature = "http")]
 mod http;
 #[cfg(feature = "http")]
+mod import;
+#[cfg(feature = "http")]
 mod process;
 mod properties;
 mod protocol;

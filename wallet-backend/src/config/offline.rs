@@ -83,6 +83,25 @@ pub(crate) struct Export {
     pub(crate) out: Option<PathBuf>,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct Import {
+    /// embedded:DIR, which is not there yet or empty.
+    #[arg(
+        long,
+        env = "WALLET_STORE",
+        value_name = "STORE",
+        default_value = "embedded:./data"
+    )]
+    pub(crate) store: StoreLocation,
+    /// What `export --format ndjson` has written. `-`: standard input.
+    #[arg(value_name = "FILE", default_value = "-")]
+    pub(crate) file: PathBuf,
+    /// A root that was kept elsewhere, or a file of them, as for `verify`: exit 1 if the lines that one covers are not
+    /// what they were. Can be given more than once.
+    #[arg(long, value_name = "ROOT|FILE")]
+    against: Vec<Against>,
+}
+
 /// In what form a history is written out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
@@ -118,15 +137,29 @@ impl KeptRoots {
     /// # Errors
     /// A file that cannot be read, has no root, or has a line that is none.
     pub(crate) fn roots(&self) -> anyhow::Result<Vec<Root>> {
-        let mut roots = Vec::new();
-        for against in &self.against {
-            match against {
-                Against::Root(root) => roots.push(*root),
-                Against::File(path) => roots.extend(read_roots(path)?),
-            }
-        }
-        Ok(roots)
+        all_roots(&self.against)
     }
+}
+
+impl Import {
+    /// As [`Verify::roots`].
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn roots(&self) -> anyhow::Result<Vec<Root>> {
+        all_roots(&self.against)
+    }
+}
+
+fn all_roots(given: &[Against]) -> anyhow::Result<Vec<Root>> {
+    let mut roots = Vec::new();
+    for against in given {
+        match against {
+            Against::Root(root) => roots.push(*root),
+            Against::File(path) => roots.extend(read_roots(path)?),
+        }
+    }
+    Ok(roots)
 }
 
 /// A line of the store's roots/; what else it says is for people.

@@ -91,6 +91,8 @@ pub mod fuzzing;
 mod general_ledger;
 mod heads;
 mod history;
+#[cfg(feature = "import")]
+mod import;
 mod layout;
 mod links;
 mod live;
@@ -121,6 +123,8 @@ pub use backup::{Backup, BackupError, Phase, Restored, backup, restore};
 pub use error::{Damage, OpenError};
 pub use explain::{Decided, ExplainError, Explained, Found, LogPlace, Then, explain};
 pub use export::{ExportError, export};
+#[cfg(feature = "import")]
+pub use import::{ImportError, Imported, import};
 pub use options::Options;
 pub use report::{Finding, Report};
 pub use verify::{VerifyError, verify, verify_against, verify_on};

@@ -1,4 +1,4 @@
-//! The whole history as text: every record's canonical line, in order, and the root that it has.
+//! The whole history as text: every record's canonical line, in order, and in the last line the root that they have.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -22,8 +22,9 @@ pub enum ExportError {
     Write(#[from] io::Error),
 }
 
-/// Writes every record of a log that is not in use, a line each, as [`Lines`] has it. `progress` hears how many pages of
-/// how many have been read. Returns the root of what was written. Blocks; takes as long as reading the whole log.
+/// Writes every record of a log that is not in use, a line each, as [`Lines`] has it, and behind them the line
+/// `{"root":"RECORDS:DIGEST"}`. `progress` hears how many pages of how many have been read. Returns the root, too. Blocks;
+/// takes as long as reading the whole log.
 ///
 /// # Errors
 /// [`ExportError`]; then what was written is not all.
@@ -45,7 +46,9 @@ pub fn export(
         heads.extend(changes);
         Ok::<_, ExportError>(())
     })?;
+    let root = heads.root();
+    writeln!(out, r#"{{"root":"{root}"}}"#)?;
     out.flush()?;
     drop(lock);
-    Ok(heads.root())
+    Ok(root)
 }

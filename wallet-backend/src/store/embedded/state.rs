@@ -22,8 +22,13 @@ use crate::store::embedded::scan::{position, split_position};
 use crate::store::embedded::segment::{Mark, Place, Segment, pages_for};
 use crate::store::embedded::wire::Writer;
 
+#[cfg(feature = "import")]
+mod adopting;
 mod deciding;
 mod facts;
+
+#[cfg(feature = "import")]
+pub(super) use adopting::NotAdopted;
 
 /// A batch takes in no more decisions than this, unless by one job. The combiner's largest batch, so that one of its
 /// batches is one of ours.

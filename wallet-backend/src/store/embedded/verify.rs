@@ -32,7 +32,7 @@ use crate::store::embedded::scan::{Batch, Scan, split_position};
 use crate::store::embedded::segment::{Mark, offset};
 use crate::store::embedded::verify::roots::Witnesses;
 
-mod receipts;
+pub(in crate::store::embedded) mod receipts;
 mod roots;
 
 /// Findings beyond these are counted, not kept: a damaged directory may have millions.

@@ -207,7 +207,7 @@ impl State {
     }
 
     /// Applies changes and appends their record to the open batch. `false`, and nothing done, where that has to wait.
-    fn write(&mut self, changes: &Changes) -> Result<bool, NotWritten> {
+    pub(super) fn write(&mut self, changes: &Changes) -> Result<bool, NotWritten> {
         self.links.clear();
         self.links.extend(self.books.links(changes));
         self.scratch.bytes.clear();
@@ -244,7 +244,7 @@ impl State {
 }
 
 /// Why changes are not in the open batch.
-enum NotWritten {
+pub(super) enum NotWritten {
     NoPlace(NoPlace),
     Broken(Violation),
 }

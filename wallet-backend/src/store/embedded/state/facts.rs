@@ -22,10 +22,7 @@ impl State {
         };
         if let Some(reverses) = operation.reverses() {
             facts.original = self.decided(account, reverses, records)?;
-            facts.reversed_by = self.filed(account, reverses, Filed::Reversal, records, |changes| {
-                let (of, reversed, by) = changes.reversal()?;
-                (of == account && reversed == reverses).then(|| by.clone())
-            })?;
+            facts.reversed_by = self.reversed_by(account, reverses, records)?;
         }
         let open = |hold| self.books.get(account).and_then(|held| held.rows.hold(hold));
         if let Some(hold) = operation.hold().filter(|hold| open(hold).is_none()) {
@@ -36,8 +33,21 @@ impl State {
         Ok(facts)
     }
 
+    /// The request that has reversed `reverses`.
+    pub(in crate::store::embedded) fn reversed_by(
+        &self,
+        account: &AccountId,
+        reverses: &RequestId,
+        records: &Records,
+    ) -> Result<Option<RequestId>, LedgerError> {
+        self.filed(account, reverses, Filed::Reversal, records, |changes| {
+            let (of, reversed, by) = changes.reversal()?;
+            (of == account && reversed == reverses).then(|| by.clone())
+        })
+    }
+
     /// The stored record of a request id.
-    fn decided(
+    pub(in crate::store::embedded) fn decided(
         &self,
         account: &AccountId,
         request: &RequestId,

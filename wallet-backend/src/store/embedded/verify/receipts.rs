@@ -11,11 +11,11 @@ use crate::store::embedded::report::Finding;
 use crate::store::embedded::requests::{Filed, fingerprint};
 
 /// What a posted operation must have done.
-struct Right {
+pub(in crate::store::embedded) struct Right {
     /// Of each leg, what it adds to its slot and to what is held.
-    legs: Vec<(i64, i64)>,
+    pub(in crate::store::embedded) legs: Vec<(i64, i64)>,
     /// What came in from outside, less what went out.
-    outside: i64,
+    pub(in crate::store::embedded) outside: i64,
 }
 
 impl Right {
@@ -120,7 +120,11 @@ fn once_only(filed: Filed, changes: &Changes) -> Option<(AccountId, RequestId)> 
 }
 
 /// `None` where the operation cannot have such a receipt at all.
-fn right(operation: &Operation, receipt: &Receipt, original: Option<&RequestRecord>) -> Option<Right> {
+pub(in crate::store::embedded) fn right(
+    operation: &Operation,
+    receipt: &Receipt,
+    original: Option<&RequestRecord>,
+) -> Option<Right> {
     let amount = receipt.amount.minor();
     let minus = amount.saturating_neg();
     let asked = |asked: Amount| (asked == receipt.amount).then_some(());
