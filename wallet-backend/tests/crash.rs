@@ -18,7 +18,7 @@ mod asked;
 mod client;
 mod load;
 mod told;
-mod wire;
+pub(crate) mod wire;
 
 use client::Client;
 use load::{Load, Moment};
@@ -165,7 +165,7 @@ fn killed_while_it_makes_a_directory_it_opens_it_the_next_time() {
 }
 
 /// The long versions, as `tests/run --long` asks for them.
-fn long() -> bool {
+pub(crate) fn long() -> bool {
     std::env::var_os("SLUICE_LONG").is_some()
 }
 
@@ -198,7 +198,7 @@ fn verify(store: &str) {
 }
 
 /// Runs a command that must exit with 0; what it said.
-fn ends_well(arguments: &[&str]) -> String {
+pub(crate) fn ends_well(arguments: &[&str]) -> String {
     let output = binary(arguments).output().unwrap();
     let said = String::from_utf8([output.stderr, output.stdout].concat()).unwrap();
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {said}");

@@ -9,6 +9,10 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+mod shortages;
+
+pub(crate) use shortages::Shortage;
+
 /// When a call began and was answered, in ticks of one counter of the caller's.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Span {
@@ -92,6 +96,7 @@ pub(crate) struct History {
     pub(crate) entries: Vec<Entry>,
     pub(crate) receipts: Vec<Receipt>,
     pub(crate) refusals: Vec<Refusal>,
+    pub(crate) shortages: Vec<Shortage>,
     pub(crate) reads: Vec<Read>,
 }
 
@@ -109,6 +114,7 @@ impl History {
         self.check_reversals(&mut faults);
         self.check_receipts(&chains, &mut faults);
         self.check_refusals(&mut faults);
+        self.check_shortages(&mut faults);
         self.check_reads(&chains, &mut faults);
         self.check_order(&mut faults);
         faults

@@ -1,6 +1,6 @@
 //! A mutant per rule of the history checker: each fault a ledger could have is found, and a clean history has none.
 
-use crate::history::{Entry, History, Leg, Link, Read, Receipt, Refusal, Span};
+use crate::history::{Entry, History, Leg, Link, Read, Receipt, Refusal, Shortage, Span};
 
 fn entry(account: &str, slot: u8, version: u64, kind: &str, delta: i64, after: i64) -> Entry {
     Entry {
@@ -99,6 +99,16 @@ fn clean() -> History {
         refusals: vec![Refusal {
             account: "alice".to_owned(),
             request: "r".to_owned(),
+        }],
+        // While she pays: of the 10, or of what is left.
+        shortages: vec![Shortage {
+            account: "alice".to_owned(),
+            request: "s".to_owned(),
+            asked: 7,
+            available: 6,
+            floor: 0,
+            exact: true,
+            span: Span { begun: 2, ended: 3 },
         }],
         reads: vec![Read {
             account: "alice".to_owned(),
@@ -236,5 +246,32 @@ fn a_read_older_than_what_was_acknowledged_is_found() {
 fn a_write_ordered_before_what_was_acknowledged_is_found() {
     finds("got version 2 after 3 was seen", |history| {
         history.receipts[1].span = Span { begun: 8, ended: 9 };
+    });
+}
+
+#[test]
+fn a_refusal_with_enough_money_at_every_moment_is_found() {
+    finds("never had less than Some(6)", |history| {
+        history.shortages[0].asked = 6;
+        history.shortages[0].available = 5;
+    });
+    finds("with 7, never", |history| history.shortages[0].available = 7);
+    // Over before she paid, so that it cannot have seen it.
+    finds("never had less than Some(10)", |history| {
+        history.receipts[1].span = Span { begun: 4, ended: 5 };
+    });
+    // Begun after she had got money again.
+    finds("never had less than Some(11)", |history| {
+        let entry = of("e", entry("alice", 1, 3, "credit", 6, 6));
+        history.receipts.push(receipt("e", "credit", 6, &[&entry], 8));
+        history.entries.push(entry);
+        history.shortages[0].span = Span { begun: 10, ended: 11 };
+    });
+}
+
+#[test]
+fn a_refusal_over_an_amount_that_was_never_there_is_found() {
+    finds("refused with 3, which it never had", |history| {
+        history.shortages[0].available = 3;
     });
 }

@@ -7,6 +7,8 @@
 )]
 
 mod backup;
+#[cfg(feature = "http")]
+mod bank;
 mod batches;
 #[cfg(feature = "http")]
 mod bench;

@@ -29,7 +29,7 @@ pub(super) async fn statement(
 }
 
 /// A read as the history checker takes it.
-pub(super) fn read(seen: &AccountState, span: Span) -> Read {
+pub(crate) fn read(seen: &AccountState, span: Span) -> Read {
     let slot = |slot: &Slot| (slot.index.get(), slot.balance, slot.version);
     Read {
         account: seen.id.to_string(),
@@ -41,7 +41,7 @@ pub(super) fn read(seen: &AccountState, span: Span) -> Read {
     }
 }
 
-pub(super) fn receipt(told: &Value, replayed: bool, span: Span) -> Receipt {
+pub(crate) fn receipt(told: &Value, replayed: bool, span: Span) -> Receipt {
     let leg = |leg: &Value| Leg {
         account: text(&leg["account_id"]),
         slot: slot(&leg["slot"]),
