@@ -5,6 +5,7 @@
 
 pub mod index;
 pub mod log;
+pub mod manifest;
 pub mod wire;
 
 mod disk;

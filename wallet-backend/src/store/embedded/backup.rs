@@ -37,7 +37,7 @@ use crate::store::embedded::roots;
 use crate::store::embedded::segment::{self, Mark, offset};
 
 mod error;
-mod manifest;
+pub(super) mod manifest;
 mod place;
 mod restore;
 

@@ -4,6 +4,7 @@
 
 use std::io;
 
+use crate::store::embedded::backup::manifest::{Manifest, sealed};
 use crate::store::embedded::blocks::{self, FileId, Kind};
 use crate::store::embedded::disk::Disk;
 use crate::store::embedded::error::OpenError;
@@ -94,4 +95,17 @@ pub fn write_log(disk: &dyn Disk, store: u64, payloads: &[Vec<u8>]) -> io::Resul
         first = end.place.page;
     }
     Ok(())
+}
+
+/// The files that a backup's manifest names, if it is one.
+#[must_use]
+pub fn manifest(text: &str) -> Option<Vec<String>> {
+    let manifest = Manifest::parse(text)?;
+    Some(manifest.files.into_iter().map(|file| file.name).collect())
+}
+
+/// A manifest of these lines, with the sum that they call for.
+#[must_use]
+pub fn seal_manifest(lines: &str) -> String {
+    sealed(lines.to_owned())
 }

@@ -41,13 +41,13 @@ pub(super) struct End {
 
 /// What a backup has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Manifest {
+pub(in crate::store::embedded) struct Manifest {
     pub(super) store: u64,
     pub(super) made: Timestamp,
     pub(super) end: End,
     pub(super) root: Root,
     /// By name.
-    pub(super) files: Vec<Copied>,
+    pub(in crate::store::embedded) files: Vec<Copied>,
 }
 
 impl Manifest {
@@ -85,11 +85,11 @@ impl Manifest {
         for Copied { name, bytes, sha256 } in files {
             text += &format!("file {sha256} {bytes} {name}\n");
         }
-        let sum = Digest(Sha256::digest(&text).into());
-        text + &format!("sha256 {sum}\n")
+        sealed(text)
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    /// Reads it in the one way in which it is written.
+    pub(in crate::store::embedded) fn parse(text: &str) -> Option<Self> {
         let mut lines = text.lines().skip(1);
         let mut words = |first: &str| lines.next()?.strip_prefix(first)?.strip_prefix(' ');
         let store = u64::from_str_radix(words("store")?, 16).ok()?;
@@ -108,6 +108,12 @@ impl Manifest {
         };
         (manifest.text() == text).then_some(manifest)
     }
+}
+
+/// The lines, and behind them the one with their sum.
+pub(in crate::store::embedded) fn sealed(lines: String) -> String {
+    let sum = Digest(Sha256::digest(&lines).into());
+    lines + &format!("sha256 {sum}\n")
 }
 
 /// A line about a file; `None` at the first that is about something else.

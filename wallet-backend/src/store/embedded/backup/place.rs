@@ -34,9 +34,9 @@ pub(super) struct Place {
 
 /// A file that was copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Copied {
+pub(in crate::store::embedded) struct Copied {
     /// With `/` between folder and file.
-    pub(super) name: String,
+    pub(in crate::store::embedded) name: String,
     pub(super) bytes: u64,
     pub(super) sha256: Digest,
 }
