@@ -21,6 +21,7 @@ mod command;
 mod journal;
 mod ledger;
 mod money;
+mod mutants;
 mod store;
 #[path = "../tests/interleavings/sync.rs"]
 mod sync;

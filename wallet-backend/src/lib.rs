@@ -41,6 +41,9 @@ pub mod money;
 
 mod sync;
 
+#[doc(hidden)]
+pub mod mutants;
+
 pub mod ledger;
 
 pub mod journal;

@@ -12,7 +12,7 @@ use crate::support::{Bench, Time};
 
 mod cases;
 pub(crate) mod pasts;
-mod replies;
+pub(crate) mod replies;
 
 /// Makes a new, empty store, whose credits prefer the same slot every time, at a time that a test sets.
 pub(crate) trait Factory {
@@ -55,8 +55,14 @@ impl Factory for OnDisk {
 
 macro_rules! conformance {
     ($store:ident, $factory:expr, [$($case:ident)*]) => {
-        mod $store {
+        pub(crate) mod $store {
             use super::*;
+
+            /// Every case by its name, each on a store of its own.
+            #[cfg(debug_assertions)]
+            pub(crate) const FACTS: &[(&str, fn())] = &[
+                $((stringify!($case), || cases::$case(&$factory.bench()))),*
+            ];
 
             $(
                 #[test]
@@ -150,6 +156,7 @@ macro_rules! conformance {
             what_cannot_be_reversed_says_so
             a_reversal_that_the_account_cannot_carry_is_refused
             a_reversal_of_what_never_was_is_never_remembered
+            what_is_returned_may_pass_a_cap
             a_pending_credit_can_be_reversed
             a_reversal_in_a_batch_sees_what_it_reverses
             each_status_refuses_what_it_says

@@ -4,13 +4,13 @@
 //! `disk` is the disk. `trial` runs a workload on it and says, after a power cut, whether what came back is the state
 //! after some number of the workload's tasks, all the acknowledged among them. `SLUICE_LONG=1` runs the long versions.
 
-mod answers;
-mod batches;
-mod crashes;
-mod damage;
+pub(crate) mod answers;
+pub(crate) mod batches;
+pub(crate) mod crashes;
+pub(crate) mod damage;
 mod disk;
-mod reopening;
-mod torn;
+pub(crate) mod reopening;
+pub(crate) mod torn;
 mod trial;
 
 pub(crate) use disk::{FaultDisk, Op};

@@ -31,6 +31,8 @@ mod history_mutants;
 mod http;
 #[cfg(feature = "http")]
 mod import;
+#[cfg(debug_assertions)]
+mod mutants;
 #[cfg(feature = "http")]
 mod process;
 mod properties;

@@ -12,13 +12,14 @@ use wallet_backend::combiner::Limits;
 use wallet_backend::command::{
     Batch, BatchMode, Command, Decided, LedgerError, Operation, Outcome, Refusal, Remainder,
 };
-use wallet_backend::store::Preference;
 use wallet_backend::store::any::AnyStore;
 use wallet_backend::store::embedded::{Embedded, Options};
 use wallet_backend::store::memory::Memory;
+use wallet_backend::store::{Cursor, Preference};
 
 use crate::faults::{FaultDisk, small};
-use crate::support::{Numbers, SECOND, amount, id, request, slotted};
+use crate::history::{Entry, History, Span};
+use crate::support::{Numbers, SECOND, acknowledged, amount, id, request, seen, slotted};
 
 const ROUNDS: u64 = 120;
 
@@ -52,10 +53,12 @@ struct Race {
     did: BTreeMap<&'static str, i64>,
     /// How the hold had ended, for those who came late.
     told: Vec<HoldState>,
+    /// What everybody was told in every race so far.
+    history: History,
 }
 
 impl Race {
-    async fn new(wallet: &Wallet, time: &Arc<AtomicI64>, round: u64) -> Self {
+    async fn new(wallet: &Wallet, time: &Arc<AtomicI64>, round: u64, history: History) -> Self {
         let hold = request(&format!("hold-{round}"));
         let credited = request(&format!("credit-{round}"));
         let credit = wallet.credit(&id("a"), &credited, amount(100), None).await;
@@ -69,6 +72,7 @@ impl Race {
             hold,
             did: BTreeMap::new(),
             told: Vec::new(),
+            history,
         }
     }
 
@@ -95,6 +99,7 @@ impl Race {
 
     fn hear(&mut self, kind: &'static str, decided: &Decided) {
         *self.did.entry(kind).or_default() += i64::from(decided.is_success());
+        keep(&mut self.history, decided);
         if let Outcome::Refused(Refusal::HoldNotOpen { state, .. }) = decided.outcome {
             self.told.push(state);
         }
@@ -133,8 +138,8 @@ impl Race {
         }
     }
 
-    /// How it ended: the same for everybody, and the money says so too.
-    async fn judge(self) -> HoldState {
+    /// How it ended: the same for everybody, and the money says so too. Gives the history back.
+    async fn judge(self) -> (HoldState, History) {
         let Self { wallet, round, .. } = &self;
         let ended = wallet.look_up_hold(&id("a"), &self.hold).await.unwrap();
         let did = |kind| self.did.get(kind).copied().unwrap_or_default();
@@ -162,8 +167,28 @@ impl Race {
             let rest = wallet.debit(&id("a"), &name, amount(left), None).await;
             assert!(done(&rest), "what came back can be spent: {rest:?}");
         }
-        ended.state
+        (ended.state, self.history)
     }
+}
+
+/// Files a success. The calls ran beside each other: no order between them is claimed.
+fn keep(history: &mut History, decided: &Decided) {
+    if let Outcome::Posted(receipt) = &decided.outcome {
+        let told = acknowledged(receipt, decided.replayed, Span::default());
+        history.receipts.push(told);
+    }
+}
+
+/// The history checker on what everybody was told, and the statement.
+async fn check(wallet: &Wallet, mut history: History) {
+    let mut statement = wallet.statement(&id("a"), Cursor::default()).await.unwrap();
+    while let Some(entries) = statement.next().await.unwrap() {
+        history.entries.extend(entries.iter().map(Entry::from));
+    }
+    let view = wallet.account(&id("a")).await.unwrap();
+    history.reads.push(seen(&view, Span::default()));
+    assert!(!history.receipts.is_empty());
+    assert_eq!(history.faults(), Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -172,14 +197,17 @@ async fn at_its_deadline_a_hold_has_one_end_and_everybody_hears_of_that_one() {
         wallet.open(slotted("a", 4)).await.unwrap();
         let mut numbers = Numbers(7);
         let mut ends: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut history = History::default();
         for round in 0..ROUNDS {
-            let mut race = Race::new(&wallet, &time, round).await;
+            let mut race = Race::new(&wallet, &time, round, history).await;
             race.first().await;
             race.all(&mut numbers).await;
-            let end = race.judge().await;
+            let end;
+            (end, history) = race.judge().await;
             *ends.entry(end.as_str()).or_default() += 1;
         }
         assert_eq!(ends.len(), 3, "each end is met: {ends:?}");
+        check(&wallet, history).await;
         println!("{ROUNDS} holds at their deadline, each with one end: {ends:?}");
         wallet.close().await;
     }
@@ -208,6 +236,7 @@ async fn what_several_ids_reverse_at_once_is_reversed_once() {
             .credit(&id("a"), &request("c"), amount(1_000), None)
             .await
             .unwrap();
+        let mut history = History::default();
         for round in 0..ROUNDS {
             let of = format!("debit-{round}");
             let debited = wallet.debit(&id("a"), &request(&of), amount(10), None).await;
@@ -218,6 +247,7 @@ async fn what_several_ids_reverse_at_once_is_reversed_once() {
                 racers.spawn(reverse(wallet.clone(), name, of.clone(), n % 2 == 1));
             }
             let decided = racers.join_all().await;
+            decided.iter().for_each(|decided| keep(&mut history, decided));
             let posted: Vec<_> = decided
                 .iter()
                 .filter_map(|decided| match &decided.outcome {
@@ -235,6 +265,7 @@ async fn what_several_ids_reverse_at_once_is_reversed_once() {
             }
             assert_eq!(wallet.account(&id("a")).await.unwrap().balance(), 1_000);
         }
+        check(&wallet, history).await;
         wallet.close().await;
     }
 }

@@ -465,3 +465,21 @@ pub(crate) fn seen(view: &AccountView, span: history::Span) -> history::Read {
         span,
     }
 }
+
+/// Files what one caller was told of a task.
+pub(crate) fn hear(
+    told: &mut history::History,
+    task: &Task,
+    outcome: &Outcome,
+    replayed: bool,
+    span: history::Span,
+) {
+    match outcome {
+        Outcome::Posted(receipt) => told.receipts.push(acknowledged(receipt, replayed, span)),
+        Outcome::Amended(_) => {}
+        Outcome::Refused(_) => told.refusals.push(history::Refusal {
+            account: task.account().to_string(),
+            request: task.request().unwrap().to_string(),
+        }),
+    }
+}

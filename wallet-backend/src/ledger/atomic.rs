@@ -12,6 +12,7 @@ use crate::ledger::decide::{Context, Decision, decide};
 use crate::ledger::facts::Facts;
 use crate::ledger::invariants::{Rule, Violation};
 use crate::ledger::rows::{AccountRows, Undo};
+use crate::mutants::{Mutant, is_on};
 
 /// What a store has in hand while nobody else does: the rows of its accounts, and what it knows.
 pub trait Hand {
@@ -67,7 +68,9 @@ pub fn decide_together(
             }
             refused => refused,
         };
-        trial.take_back();
+        if !is_on(Mutant::KeepsTheFrontOfABatch) {
+            trial.take_back();
+        }
         return Ok(Together::Refused { culprit, refused });
     }
     let changes = trial.take_back();

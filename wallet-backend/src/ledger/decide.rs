@@ -11,13 +11,15 @@
 use self::execute::{Stop, execute};
 use crate::account::{Account, AccountId, DebitMode, Hold, RequestId, Status, Timestamp};
 use crate::command::{
-    Answer, Changes, Command, LedgerError, MAX_MEMO_BYTES, Operation, Outcome, Refusal, RequestRecord, Task,
+    Answer, Changes, Command, LedgerError, MAX_MEMO_BYTES, Operation, Outcome, Posting, Refusal,
+    RequestRecord, Task,
 };
 use crate::ledger::draft::Draft;
 use crate::ledger::invariants::Violation;
 use crate::ledger::rows::AccountRows;
 use crate::ledger::slots::plan_tidy;
 use crate::money::MAX_AMOUNT;
+use crate::mutants::{Mutant, is_on};
 
 mod amend;
 mod execute;
@@ -181,14 +183,18 @@ fn first_other_term(old: &Account, new: &Account) -> Option<&'static str> {
 
 fn run(command: &Command, rows: Rows<'_>, context: Context) -> Result<Decision, LedgerError> {
     check_command(command)?;
-    if let Some(prior) = rows.prior {
+    if let Some(prior) = rows.prior
+        && !forgotten(prior, context.now)
+    {
         return replay(prior, command);
     }
     let mut changes = Changes::default();
     let outcome = match execute(command, rows, context, &mut changes) {
         Ok(outcome) => outcome,
         Err(Stop::Refused(refusal)) => {
-            changes = Changes::default();
+            if !is_on(Mutant::KeepsHalfOfARefusal) {
+                changes = Changes::default();
+            }
             Outcome::Refused(refusal)
         }
         Err(Stop::Failed(error)) => return Err(error),
@@ -200,6 +206,19 @@ fn run(command: &Command, rows: Rows<'_>, context: Context) -> Result<Decision, 
     let operation = Some(command.operation.clone());
     let (account, request) = (command.account.clone(), command.request.clone());
     Ok(first_decision(changes, account, request, operation, outcome))
+}
+
+/// Whether a mutant takes a decided id for one that was never used.
+fn forgotten(prior: &RequestRecord, now: Timestamp) -> bool {
+    let age = match &prior.outcome {
+        Outcome::Posted(receipt) => now.0.saturating_sub(receipt.at.0),
+        Outcome::Amended(_) | Outcome::Refused(_) => 0,
+    };
+    let posted_debit = matches!(prior.operation, Some(Operation::Debit { .. }))
+        && matches!(prior.outcome, Outcome::Posted(_));
+    is_on(Mutant::ForgetsAfterAWhile) && age > 2_000_000
+        || is_on(Mutant::RunsRepeatsAgain) && posted_debit
+        || is_on(Mutant::RedecidesRefusals) && matches!(prior.outcome, Outcome::Refused(_))
 }
 
 fn first_decision(
@@ -250,18 +269,24 @@ fn replay(prior: &RequestRecord, command: &Command) -> Result<Decision, LedgerEr
         .as_ref()
         .and_then(|operation| operation.first_other_field(&command.operation));
     match field {
-        Some(field) => Err(LedgerError::RequestReused {
+        Some(field) if !is_on(Mutant::TakesOthersForRepeats) => Err(LedgerError::RequestReused {
             account: command.account.clone(),
             request: command.request.clone(),
             field,
         }),
-        None => Ok(repeat(prior)),
+        Some(_) | None => Ok(repeat(prior)),
     }
 }
 
 fn repeat(prior: &RequestRecord) -> Decision {
+    let mut outcome = prior.outcome.clone();
+    if let Outcome::Posted(receipt) = &mut outcome
+        && is_on(Mutant::TellsRepeatsAnew)
+    {
+        receipt.posting = Posting::Posted;
+    }
     let answer = Answer::Decided {
-        outcome: prior.outcome.clone(),
+        outcome,
         replayed: true,
     };
     Decision::ready(Changes::default(), answer)

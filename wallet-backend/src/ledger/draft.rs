@@ -10,6 +10,7 @@ use crate::ledger::invariants::{Rule, Violation, step};
 use crate::ledger::rows::AccountRows;
 use crate::ledger::slots::Shift;
 use crate::money::Amount;
+use crate::mutants::{Mutant, is_on};
 
 /// What an entry does, apart from where.
 #[derive(Debug)]
@@ -54,6 +55,11 @@ impl<'a> Draft<'a> {
         } = effect;
         let (rows, now) = (self.rows, self.now);
         let slot = self.touch(index)?;
+        let before = if is_on(Mutant::SetsWhatItRead) {
+            rows.slot(index).map_or(0, |slot| slot.balance)
+        } else {
+            slot.balance
+        };
         let entry = Entry {
             account: rows.account().id.clone(),
             slot: index,
@@ -62,7 +68,7 @@ impl<'a> Draft<'a> {
             request: request.cloned(),
             delta,
             held_delta,
-            balance_after: slot.balance.saturating_add(delta),
+            balance_after: before.saturating_add(delta),
             at: now,
             link,
         };
@@ -110,6 +116,16 @@ impl<'a> Draft<'a> {
                 link: row.link.clone(),
             };
             self.post(SlotIndex::PRIMARY, effect)?;
+            if is_on(Mutant::SettlesTwice) {
+                let again = Effect {
+                    kind: EntryKind::Settle,
+                    delta: row.amount.minor(),
+                    held_delta: 0,
+                    request: Some(&row.request),
+                    link: row.link.clone(),
+                };
+                self.post(SlotIndex::PRIMARY, again)?;
+            }
             let account = self.rows.account().id.clone();
             self.changes.pending_settled.push((account, row.number));
         }
@@ -127,7 +143,9 @@ impl<'a> Draft<'a> {
                 link: Some(Link::Slot(other)),
             };
             self.post(*from, moved(amount.saturating_neg(), *to))?;
-            self.post(*to, moved(*amount, *from))?;
+            if !is_on(Mutant::MovesOutOnly) {
+                self.post(*to, moved(*amount, *from))?;
+            }
         }
         Ok(())
     }
@@ -142,7 +160,9 @@ impl<'a> Draft<'a> {
             at: self.now,
         };
         let account = self.rows.account().id.clone();
-        self.changes.pending_added.push((account, pending));
+        if !is_on(Mutant::LosesWhatWaits) {
+            self.changes.pending_added.push((account, pending));
+        }
     }
 
     /// The slot among the touched ones.

@@ -10,6 +10,7 @@ use std::fmt;
 
 use crate::account::{AccountId, Entry, Hold, Slot, SlotIndex};
 use crate::ledger::rows::AccountRows;
+use crate::mutants::{Mutant, is_on};
 
 mod account_check;
 
@@ -156,7 +157,7 @@ pub fn step(slot: &mut Slot, entry: &Entry) -> Result<(), Violation> {
     if after != entry.balance_after {
         return Err(broken(Rule::BalanceChain, after, entry.balance_after));
     }
-    if after < 0 {
+    if after < 0 && !is_on(Mutant::TakesWithoutCollecting) {
         return Err(broken(Rule::NegativeBalance, 0, after));
     }
     slot.balance = after;

@@ -13,6 +13,7 @@ use self::holds::Holds;
 use crate::account::{Account, Entry, EntryKind, Hold, Pending, RequestId, Slot, SlotIndex, Timestamp};
 use crate::command::{AccountView, Changes};
 use crate::ledger::invariants::{Rule, Violation, check_rows, signed, step};
+use crate::mutants::{Mutant, is_on};
 
 mod backlog;
 mod holds;
@@ -185,16 +186,32 @@ impl AccountRows {
     #[must_use]
     pub fn spendable(&self, now: Timestamp) -> i64 {
         let held = self.in_held().saturating_sub(self.in_expired(now));
-        self.total().saturating_sub(held)
+        let all = self.total().saturating_sub(held);
+        if is_on(Mutant::RefusesWithoutProof) {
+            self.slot(SlotIndex::PRIMARY).map_or(0, |slot| slot.balance)
+        } else if is_on(Mutant::LeavesPendingOut) {
+            all.saturating_sub(self.in_pending())
+        } else if is_on(Mutant::LeavesExpiredOut) {
+            all.saturating_sub(self.in_expired(now))
+        } else {
+            all
+        }
     }
 
     /// What an outsider may see.
     #[must_use]
     pub fn view(&self, now: Timestamp) -> AccountView {
-        let expired = self.in_expired(now);
+        let expired = match self.in_expired(now) {
+            _ if is_on(Mutant::ReadsExpiredAsHeld) => 0,
+            expired => expired,
+        };
+        let mut slots = self.slots.to_vec();
+        if is_on(Mutant::ReadsPastASlot) && slots.len() > 1 {
+            slots.pop();
+        }
         AccountView {
             account: self.account.clone(),
-            slots: self.slots.to_vec(),
+            slots,
             held: self.in_held().saturating_sub(expired),
             pending: self.in_pending().saturating_add(expired),
         }
@@ -248,6 +265,9 @@ impl AccountRows {
             }
         }
         self.sum([self.in_slots, self.in_pending(), self.in_held()].into_iter())?;
+        if is_on(Mutant::DropsDrainedSlots) {
+            self.slots.truncate(usize::from(self.account.slots.get()));
+        }
         Ok(())
     }
 

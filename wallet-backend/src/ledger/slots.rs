@@ -14,6 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::account::{MAX_HELD, PRIMARY_CAP, RequestId, Slot, SlotCount, SlotIndex, Timestamp};
 use crate::ledger::rows::AccountRows;
 use crate::money::{Amount, MAX_AMOUNT};
+use crate::mutants::{Mutant, is_on};
 
 mod tidy;
 
@@ -94,7 +95,7 @@ pub fn may_wait(rows: &AccountRows, amount: Amount) -> bool {
 #[must_use]
 pub fn plan_return(rows: &AccountRows, amount: Amount, prefer: u64) -> Option<SlotIndex> {
     rows.total().checked_add(amount.minor())?;
-    plan_credit(rows, amount, prefer).or(Some(SlotIndex::PRIMARY))
+    plan_credit(rows, amount, prefer).or_else(|| (!is_on(Mutant::CapsReturns)).then_some(SlotIndex::PRIMARY))
 }
 
 /// A debit of `amount` under the gate.
@@ -103,9 +104,14 @@ pub fn plan_return(rows: &AccountRows, amount: Amount, prefer: u64) -> Option<Sl
 /// [`Short`] where slots, pending rows and expired holds together, less the floor, are below `amount`.
 pub fn plan_debit(rows: &AccountRows, amount: Amount, now: Timestamp) -> Result<DebitPlan, Short> {
     let need = amount.minor();
-    let above_floor = |sum: i64| sum.saturating_sub(rows.account().floor);
+    let floor = match rows.account().floor {
+        _ if is_on(Mutant::IgnoresTheFloor) => 0,
+        floor => floor,
+    };
+    let above_floor = |sum: i64| sum.saturating_sub(floor);
     // The sum of what is expired is only asked for where it matters.
-    if above_floor(rows.in_slots().saturating_add(rows.in_pending())) < need {
+    let asks = is_on(Mutant::RefusesWithoutProof) || is_on(Mutant::LeavesPendingOut);
+    if asks || above_floor(rows.in_slots().saturating_add(rows.in_pending())) < need {
         let available = above_floor(rows.spendable(now)).max(0);
         if available < need {
             return Err(Short { available });
@@ -115,7 +121,7 @@ pub fn plan_debit(rows: &AccountRows, amount: Amount, now: Timestamp) -> Result<
     let mut have = rows.slot(SlotIndex::PRIMARY).map_or(0, |slot| slot.balance);
     let mut room = STEP_ROWS;
     for hold in rows.expired(now) {
-        if have >= need {
+        if have >= need || is_on(Mutant::TakesWithoutCollecting) {
             return Ok(plan);
         }
         let Some(left) = room.checked_sub(HOLD_ROWS) else {
@@ -126,7 +132,7 @@ pub fn plan_debit(rows: &AccountRows, amount: Amount, now: Timestamp) -> Result<
         plan.expire = plan.expire.saturating_add(1);
     }
     for row in rows.pending() {
-        if have >= need {
+        if have >= need || is_on(Mutant::TakesWithoutCollecting) {
             return Ok(plan);
         }
         let Some(left) = room.checked_sub(1) else {
@@ -137,7 +143,7 @@ pub fn plan_debit(rows: &AccountRows, amount: Amount, now: Timestamp) -> Result<
         plan.settle = plan.settle.saturating_add(1);
     }
     for slot in others(rows) {
-        if have >= need {
+        if have >= need || is_on(Mutant::TakesWithoutCollecting) {
             break;
         }
         have = have.saturating_add(slot.balance);
@@ -151,7 +157,12 @@ pub fn plan_debit(rows: &AccountRows, amount: Amount, now: Timestamp) -> Result<
 /// # Errors
 /// [`Short`] where there is nothing.
 pub fn plan_max(rows: &AccountRows, now: Timestamp) -> Result<(Amount, DebitPlan), Short> {
-    let above = rows.spendable(now).saturating_sub(rows.account().floor);
+    let all = if is_on(Mutant::MaxTakesSlotZero) {
+        rows.slot(SlotIndex::PRIMARY).map_or(0, |slot| slot.balance)
+    } else {
+        rows.spendable(now)
+    };
+    let above = all.saturating_sub(rows.account().floor);
     let amount = Amount::new(above.min(MAX_AMOUNT)).map_err(|_| Short { available: 0 })?;
     Ok((amount, plan_debit(rows, amount, now)?))
 }
@@ -163,13 +174,15 @@ pub fn may_hold(rows: &AccountRows, amount: Amount, now: Timestamp) -> bool {
         held.checked_add(amount.minor())
             .is_some_and(|sum| sum <= MAX_HELD)
     };
-    fits(rows.in_held()) || fits(rows.in_held().saturating_sub(rows.in_expired(now)))
+    is_on(Mutant::HoldsPastTheMost)
+        || fits(rows.in_held())
+        || fits(rows.in_held().saturating_sub(rows.in_expired(now)))
 }
 
 /// Empties the slots from `count` on into slot 0.
 #[must_use]
 pub fn plan_drain(rows: &AccountRows, count: SlotCount) -> Vec<Shift> {
-    let beyond = others(rows).filter(|slot| slot.index.get() >= count.get());
+    let beyond = others(rows).filter(|slot| slot.index.get() >= count.get() && !is_on(Mutant::DrainsNothing));
     beyond.map(empty_into_primary).collect()
 }
 
@@ -198,6 +211,9 @@ pub fn plan_hashed_debit(
 /// One of the slots that are not the gate, or the gate where it is the only one.
 fn spread(rows: &AccountRows, number: u64) -> SlotIndex {
     let others = rows.account().slots.get().saturating_sub(1);
+    if is_on(Mutant::CreditsTheGate) {
+        return SlotIndex::PRIMARY;
+    }
     number
         .checked_rem(u64::from(others))
         .and_then(|rest| u8::try_from(rest.saturating_add(1)).ok())
@@ -207,7 +223,7 @@ fn spread(rows: &AccountRows, number: u64) -> SlotIndex {
 
 fn fits(slot: Option<Slot>, amount: i64) -> bool {
     slot.and_then(|slot| slot.balance.checked_add(amount).map(|sum| (slot, sum)))
-        .is_some_and(|(slot, sum)| sum <= slot.index.cap())
+        .is_some_and(|(slot, sum)| sum <= slot.index.cap() || is_on(Mutant::CreditsPastTheCap))
 }
 
 /// Slots other than 0 that hold money, ascending; those beyond the account's count too.

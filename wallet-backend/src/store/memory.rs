@@ -19,6 +19,7 @@ use crate::ledger::decide::{Context, Decision, decide};
 use crate::ledger::invariants::{AccountCheck, Standing, Violation};
 use crate::ledger::rows::AccountRows;
 use crate::ledger::slots::is_untidy;
+use crate::mutants::{Mutant, is_on};
 use crate::store::page::merge;
 use crate::store::{
     Cursor, Cut, EntryPage, Event, EventCursor, EventPage, GeneralLedger, Job, Moment, Preference, Store,
@@ -261,6 +262,9 @@ impl State {
         });
         let events: Vec<Event> = found.take(limit).collect();
         let next = match events.last() {
+            Some(last) if events.len() == limit && is_on(Mutant::EventsByWatermark) => {
+                last.number.saturating_add(1)
+            }
             Some(last) if events.len() == limit => last.number,
             _ => u64::try_from(self.events.len()).unwrap_or(u64::MAX),
         };

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use wallet_backend::account::{CreditMode, Entry, Status, Timestamp};
+use wallet_backend::account::{CreditMode, DebitMode, Entry, Status, Timestamp};
 use wallet_backend::command::{
-    Amendment, Answer, BatchMode, LedgerError, Outcome, Refusal, RequestView, Task,
+    Amendment, Answer, BatchMode, DebitAmount, LedgerError, Operation, Outcome, Refusal, RequestView, Task,
 };
 use wallet_backend::store::{Event, Store};
 
@@ -21,7 +21,7 @@ const STEPS: u64 = 120;
 const NAMES: [&str; 5] = ["ordinary", "slotted", "journal", "hashed", "floored"];
 
 /// How often each outcome was met, by name.
-pub(super) type Met = BTreeMap<&'static str, usize>;
+pub(crate) type Met = BTreeMap<&'static str, usize>;
 
 /// Everything that the sequences must have met between them.
 const EVERYTHING: [&str; 19] = [
@@ -46,23 +46,66 @@ const EVERYTHING: [&str; 19] = [
     "aborted batch",
 ];
 
+/// What must have been asked for between them, beside batches.
+const COMMANDS: [&str; 14] = [
+    "credit",
+    "debit",
+    "debit of all",
+    "transfer",
+    "hold",
+    "capture",
+    "release",
+    "reversal",
+    "new status",
+    "new floor",
+    "new number of slots",
+    "new mode",
+    "abandon",
+    "tidy",
+];
+
+fn command(task: &Task) -> &'static str {
+    match task {
+        Task::Abandon { .. } => "abandon",
+        Task::Tidy { .. } => "tidy",
+        Task::Open(_) => "open",
+        Task::Run(command) => match &command.operation {
+            Operation::Credit { .. } => "credit",
+            Operation::Debit {
+                amount: DebitAmount::Max,
+                ..
+            } => "debit of all",
+            Operation::Debit { .. } => "debit",
+            Operation::Transfer { .. } => "transfer",
+            Operation::Hold { .. } => "hold",
+            Operation::Capture { .. } => "capture",
+            Operation::Release { .. } => "release",
+            Operation::Reversal { .. } => "reversal",
+            Operation::Amend(to) if to.status.is_some() => "new status",
+            Operation::Amend(to) if to.floor.is_some() => "new floor",
+            Operation::Amend(to) if to.slots.is_some() => "new number of slots",
+            Operation::Amend(_) => "new mode",
+        },
+    }
+}
+
 /// Runs the sequences of many seeds; says how much that was.
 pub(super) fn compare_all(factory: &impl Factory, seeds: u64) -> String {
     let mut met = Met::new();
+    let mut asked = Met::new();
     for seed in 0..seeds {
-        compare(factory, seed, &mut met);
+        compare(factory, seed, &mut met, &mut asked);
     }
-    let missed: Vec<_> = EVERYTHING
-        .iter()
-        .filter(|name| !met.contains_key(*name))
-        .collect();
-    assert!(missed.is_empty(), "never met: {missed:?} among {met:?}");
+    for (all, met) in [(&EVERYTHING[..], &met), (&COMMANDS[..], &asked)] {
+        let missed: Vec<_> = all.iter().filter(|name| !met.contains_key(*name)).collect();
+        assert!(missed.is_empty(), "never met: {missed:?} among {met:?}");
+    }
     let replies: usize = met.values().sum();
-    format!("{seeds} sequences, {replies} replies the same: {met:?}")
+    format!("{seeds} sequences, {replies} replies the same: {met:?}; asked: {asked:?}")
 }
 
 /// What was met in an answer: of a batch each result too.
-fn names(answer: &Result<Answer, LedgerError>) -> Vec<&'static str> {
+pub(crate) fn names(answer: &Result<Answer, LedgerError>) -> Vec<&'static str> {
     match answer {
         Err(_) => vec!["error"],
         Ok(Answer::Opened { .. }) => vec!["opened"],
@@ -102,7 +145,7 @@ fn name(outcome: &Outcome, replayed: bool) -> &'static str {
 }
 
 /// Runs the sequence of one seed on a new store and on a new model.
-fn compare(factory: &impl Factory, seed: u64, met: &mut Met) {
+fn compare(factory: &impl Factory, seed: u64, met: &mut Met, asked: &mut Met) {
     let time = Time::default();
     let store = Bench::at(factory.make(seed, &time), time.clone());
     let model = Bench::at(InMemory.make(seed, &time), time.clone());
@@ -112,6 +155,7 @@ fn compare(factory: &impl Factory, seed: u64, met: &mut Met) {
     let (mut numbers, mut told) = (Numbers(seed), Told::default());
     for step in 0..STEPS {
         let tasks: Vec<Task> = (0..=numbers.below(4)).map(|_| task(&mut numbers)).collect();
+        count(asked, tasks.iter().map(command));
         let (mut got, mut expected) = match numbers.below(8) {
             0 => (
                 sent(&store, BatchMode::Each, &tasks),
@@ -123,9 +167,7 @@ fn compare(factory: &impl Factory, seed: u64, met: &mut Met) {
             ),
             _ => (store.ask_all(tasks.clone()), model.ask_all(tasks.clone())),
         };
-        for name in got.iter().flat_map(names) {
-            *met.entry(name).or_default() += 1;
-        }
+        count(met, got.iter().flat_map(names));
         for answer in got.iter_mut().chain(&mut expected).flatten() {
             mask_answer(answer);
         }
@@ -173,6 +215,12 @@ fn compare(factory: &impl Factory, seed: u64, met: &mut Met) {
     }
 }
 
+fn count(met: &mut Met, names: impl Iterator<Item = &'static str>) {
+    for name in names {
+        *met.entry(name).or_default() += 1;
+    }
+}
+
 /// The commands among the tasks, as one batch.
 fn sent(bench: &Bench<impl Store>, mode: BatchMode, tasks: &[Task]) -> Vec<Result<Answer, LedgerError>> {
     let commands = tasks.iter().filter(|task| task.operation().is_some());
@@ -215,11 +263,12 @@ fn task(numbers: &mut Numbers) -> Task {
 fn amendment(numbers: &mut Numbers, minor: i64) -> Amendment {
     let mut amendment = Amendment::default();
     let choose = usize::try_from(numbers.below(3)).unwrap();
-    match numbers.below(4) {
+    match numbers.below(6) {
         // Mostly active, so that something happens.
-        0 => amendment.status = Some([Status::Active, Status::DebitFrozen, Status::Frozen][choose]),
-        1 => amendment.status = Some(Status::Active),
-        2 => amendment.floor = Some(minor % 7),
+        0 => amendment.status = Some([Status::Closed, Status::DebitFrozen, Status::Frozen][choose]),
+        1 | 2 => amendment.status = Some(Status::Active),
+        3 => amendment.floor = Some(minor % 7),
+        4 => amendment.debit = Some([DebitMode::Primary, DebitMode::Hashed][choose % 2]),
         _ => {
             let modes = [CreditMode::Slot, CreditMode::Upsert, CreditMode::Journal];
             amendment.credit = Some(modes[choose]);

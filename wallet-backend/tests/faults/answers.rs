@@ -47,7 +47,7 @@ fn is_pending(future: impl Future) -> bool {
 }
 
 #[test]
-fn nothing_is_heard_before_the_sync_that_makes_it_true() {
+pub(crate) fn nothing_is_heard_before_the_sync_that_makes_it_true() {
     let (disk, store) = with_money();
     let held = disk.hold_syncs();
     let mut answers = hand_in(&store, vec![debit("a", "in-flight", 30)]);
@@ -101,7 +101,7 @@ fn a_read_of_what_is_durable_does_not_wait() {
 }
 
 #[test]
-fn a_failed_sync_says_what_is_true_of_each_job_and_stops_the_store() {
+pub(crate) fn a_failed_sync_says_what_is_true_of_each_job_and_stops_the_store() {
     let (disk, store) = with_money();
     let held = disk.hold_syncs();
     let mut answers = hand_in(&store, vec![debit("a", "in-flight", 30)]);

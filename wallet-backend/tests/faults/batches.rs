@@ -221,7 +221,7 @@ fn a_batch_of_which_only_the_front_was_written_is_unknown_when_the_store_stops()
 }
 
 #[test]
-fn an_atomic_batch_that_no_segment_holds_is_invalid_and_does_nothing() {
+pub(crate) fn an_atomic_batch_that_no_segment_holds_is_invalid_and_does_nothing() {
     let (disk, store) = with_account(64 << 10);
     let tasks = credits("much", 2_000);
     let refused = store.batch(BatchMode::Atomic, &tasks);

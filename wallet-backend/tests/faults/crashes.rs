@@ -140,7 +140,7 @@ fn any_single_operation_that_fails_loses_nothing_and_lies_to_nobody() {
 
 /// After a failed sync the page cache shows what the disk has not got, and says that it is clean.
 #[test]
-fn what_was_read_from_the_page_cache_is_on_the_disk_before_it_is_answered() {
+pub(crate) fn what_was_read_from_the_page_cache_is_on_the_disk_before_it_is_answered() {
     let disk = FaultDisk::default();
     let roomy = || Options {
         fresh_bytes: 1 << 20,
@@ -167,7 +167,11 @@ fn what_was_read_from_the_page_cache_is_on_the_disk_before_it_is_answered() {
 
 #[test]
 fn crash_after_crash_the_books_go_on() {
-    let rounds = if long() { 300 } else { 30 };
+    crash_again_and_again(if long() { 300 } else { 30 });
+}
+
+/// Each round is a disk that loses its power a dozen times.
+pub(crate) fn crash_again_and_again(rounds: u64) {
     let workload = Workload::new(3, 40);
     for seed in 0..rounds {
         let mut disk = FaultDisk::default();

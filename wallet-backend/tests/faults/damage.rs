@@ -174,7 +174,7 @@ fn a_flipped_bit_before_the_checkpoint_is_found_by_verify_and_never_changes_an_a
 }
 
 #[test]
-fn every_bit_of_a_page_of_the_last_batch_is_guarded() {
+pub(crate) fn every_bit_of_a_page_of_the_last_batch_is_guarded() {
     let workload = Workload::new(8, 10);
     let mut flips = Flips::new(&workload, crashed(&workload, 3));
     // The newest segment may be prepared only, without a page yet.
@@ -188,6 +188,10 @@ fn every_bit_of_a_page_of_the_last_batch_is_guarded() {
     for into in 0..PAGE {
         for bit in 0..8 {
             flips.flip(&file, last * PAGE + into, bit);
+            assert_eq!(
+                flips.refused, flips.flips,
+                "byte {into} bit {bit} of the last page"
+            );
         }
     }
     println!("{}", flips.summary());

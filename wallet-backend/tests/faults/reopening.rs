@@ -182,7 +182,7 @@ fn opened_fifty_times_it_is_the_same_and_no_larger() {
 }
 
 #[test]
-fn requests_are_known_across_restarts_and_checkpoints() {
+pub(crate) fn requests_are_known_across_restarts_and_checkpoints() {
     let disk = FaultDisk::default();
     let mut store = open(small(&disk));
     store.open(slotted("a", 2));

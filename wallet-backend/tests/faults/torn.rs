@@ -82,7 +82,7 @@ fn a_batch_torn_at_any_byte_is_dropped_whole_and_the_rest_stands() {
 }
 
 #[test]
-fn a_batch_that_lacks_any_of_its_sectors_is_dropped_whole() {
+pub(crate) fn a_batch_that_lacks_any_of_its_sectors_is_dropped_whole() {
     let workload = Workload::new(5, 60);
     let last = last_batch(&workload, 9, 22);
     let sectors = last.write.2.len() / 512;

@@ -13,9 +13,10 @@ use wallet_backend::store::memory::Memory;
 use wallet_backend::store::{Cursor, Event, Preference, Store};
 
 use super::disk::FaultDisk;
+use crate::history::{self, History, Span};
 use crate::support::{
-    Bench, Numbers, abandon, capture, credit, debit, hold, journal, ordinary, release, reslot, reversal,
-    slotted, tidy, transfer,
+    Bench, Numbers, abandon, capture, credit, debit, hear, hold, journal, ordinary, release, reslot,
+    reversal, seen, slotted, tidy, transfer,
 };
 
 /// Whether the long versions run.
@@ -161,8 +162,22 @@ impl Workload {
             let lost = self.pictures.iter().position(|picture| *picture == found);
             panic!("{acknowledged} acknowledged, came back as after {lost:?}: {found:#?}")
         });
+        judge(found.0.iter(), self.told(acknowledged));
         self.check_replays(store, seen);
         seen
+    }
+
+    /// What callers were told of the first `acknowledged` tasks.
+    fn told(&self, acknowledged: usize) -> History {
+        let mut told = History::default();
+        let tasks = self.batches.iter().flatten().zip(&self.answers);
+        for ((task, answer), begun) in tasks.take(acknowledged).zip((0..).step_by(2)) {
+            if let Ok(Answer::Decided { outcome, replayed }) = answer {
+                let ended = begun + 1;
+                hear(&mut told, task, outcome, *replayed, Span { begun, ended });
+            }
+        }
+        told
     }
 
     /// Every decided request of the first `seen` tasks is a replay, with the first outcome.
@@ -283,8 +298,28 @@ pub(crate) fn open(options: Options) -> Bench<Embedded> {
     Bench::new(Embedded::open(options).unwrap())
 }
 
-/// Closes a store and proves what it leaves on the disk.
+/// The history checker on accounts and their statements, and on what callers were told of them before.
+fn judge<'a>(accounts: impl Iterator<Item = &'a (AccountView, Vec<Entry>)>, mut told: History) {
+    let span = Span {
+        begun: u64::MAX - 1,
+        ended: u64::MAX,
+    };
+    for (view, entries) in accounts {
+        told.entries.extend(entries.iter().map(history::Entry::from));
+        told.reads.push(seen(view, span));
+    }
+    assert_eq!(told.faults(), Vec::<String>::new());
+}
+
+/// Has the history checker look at every statement of a store, closes it, and proves what it leaves on the disk.
 pub(crate) fn close_and_verify(store: Bench<Embedded>, disk: &FaultDisk) {
+    let views = store.block_on(store.store.accounts(None, 1_000)).unwrap();
+    let statement = |view: AccountView| {
+        let entries = store.entries(view.account.id.as_str());
+        (view, entries)
+    };
+    let accounts: Vec<_> = views.into_iter().map(statement).collect();
+    judge(accounts.iter(), History::default());
     store.close();
     drop(store);
     let report = verify_on(&(Arc::new(disk.clone()) as Arc<dyn Disk>), |_, _| ()).unwrap();

@@ -9,6 +9,7 @@ use crate::account::{DebitMode, Status};
 use crate::command::{AccountView, Amendment, Changes, LedgerError, Refusal};
 use crate::ledger::draft::Draft;
 use crate::ledger::slots::{Short, plan_drain};
+use crate::mutants::{Mutant, is_on};
 
 /// What can be said without the account.
 pub(super) fn check(amendment: &Amendment) -> Result<(), LedgerError> {
@@ -37,7 +38,7 @@ pub(super) fn amend(
         };
         return Err(failed.into());
     }
-    if after.status == Status::Closed && case.own.total() != 0 {
+    if after.status == Status::Closed && case.own.total() != 0 && !is_on(Mutant::ClosesOverMoney) {
         return Err(Stop::Refused(Refusal::AccountNotEmpty {
             account: before.id.clone(),
             balance: case.own.total(),

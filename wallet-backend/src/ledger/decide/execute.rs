@@ -16,6 +16,7 @@ use crate::ledger::slots::{
     DebitPlan, Short, may_wait, plan_credit, plan_debit, plan_hashed_debit, plan_max,
 };
 use crate::money::Amount;
+use crate::mutants::{Mutant, is_on};
 
 /// Why a command has no receipt.
 #[derive(Debug)]
@@ -117,6 +118,7 @@ pub(super) fn check_takes_credits(account: &Account) -> Result<(), Refusal> {
 pub(super) fn check_allows_debits(account: &Account) -> Result<(), Refusal> {
     let id = account.id.clone();
     match account.status {
+        _ if is_on(Mutant::IgnoresStatus) => Ok(()),
         Status::Active => Ok(()),
         Status::DebitFrozen | Status::Frozen => Err(Refusal::AccountFrozen { account: id }),
         Status::Closed => Err(Refusal::AccountClosed { account: id }),
@@ -133,7 +135,7 @@ pub(super) fn check_open(account: &Account) -> Result<(), Refusal> {
 }
 
 fn check_currencies(from: &Account, to: &Account) -> Result<(), Refusal> {
-    if from.currency == to.currency {
+    if from.currency == to.currency || is_on(Mutant::IgnoresCurrency) {
         return Ok(());
     }
     Err(Refusal::CurrencyMismatch {

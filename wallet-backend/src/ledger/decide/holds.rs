@@ -3,12 +3,13 @@
 //! Whether a hold is expired is asked of the time of the decision and of nothing else, so it has one end, swept or
 //! not: at its deadline and after it nothing can be captured or released any more.
 
-use super::execute::{Case, Stop, check_allows_debits, check_open, check_takes_credits, over_limit};
+use super::execute::{Case, Stop, check_allows_debits, check_open, check_takes_credits, over_limit, short};
 use crate::account::{EntryKind, Hold, HoldState, HoldTerm, Link, RequestId, SlotIndex};
 use crate::command::{Changes, LedgerError, Posting, Receipt, ReceiptKind, Refusal, Remainder};
 use crate::ledger::draft::{Draft, Effect};
-use crate::ledger::slots::may_hold;
+use crate::ledger::slots::{Short, may_hold};
 use crate::money::Amount;
+use crate::mutants::{Mutant, is_on};
 
 pub(super) fn place(
     case: &Case<'_>,
@@ -43,7 +44,11 @@ pub(super) fn capture(
     check_takes_credits(case.own.account())?;
     let hold = open_hold(case, id)?;
     let amount = amount.map_or_else(|| rest_of(case, hold), Ok)?;
-    if amount.minor() > hold.rest() {
+    let there = case.own.in_slots();
+    if is_on(Mutant::CapturesForFunds) && there < amount.minor() {
+        return Err(short(case.own, amount.minor(), Short { available: there }).into());
+    }
+    if amount.minor() > hold.rest() && !is_on(Mutant::CapturesPastTheHold) {
         return Err(Stop::Refused(Refusal::HoldExceeded {
             hold: id.clone(),
             asked: amount.minor(),
@@ -63,7 +68,7 @@ pub(super) fn capture(
         link: Some(Link::Hold(id.clone())),
     };
     let mut legs = vec![draft.post(SlotIndex::PRIMARY, captured)?];
-    if after.rest() > 0 && remainder == Remainder::Release {
+    if after.rest() > 0 && remainder == Remainder::Release && !is_on(Mutant::KeepsTheRest) {
         legs.push(draft.post(SlotIndex::PRIMARY, returning(case, &after))?);
         after = after.ended(HoldState::Captured);
     } else if after.rest() == 0 {
@@ -100,10 +105,12 @@ fn open_hold<'a>(case: &Case<'a>, id: &RequestId) -> Result<&'a Hold, Stop> {
         state,
     };
     match (case.own.hold(id), case.rows.ended) {
-        (Some(hold), _) if hold.is_expired(case.context.now) => Err(not_open(HoldState::Expired).into()),
+        (Some(hold), _) if hold.is_expired(case.context.now) && !is_on(Mutant::CapturesExpired) => {
+            Err(not_open(HoldState::Expired).into())
+        }
         (Some(hold), _) => Ok(hold),
-        (None, Some(ended)) => Err(not_open(ended.state).into()),
-        (None, None) => Err(Stop::Failed(LedgerError::HoldNotFound {
+        (None, Some(ended)) if !is_on(Mutant::ForgetsHowAHoldEnded) => Err(not_open(ended.state).into()),
+        (None, _) => Err(Stop::Failed(LedgerError::HoldNotFound {
             account: case.command.account.clone(),
             hold: id.clone(),
         })),

@@ -4,7 +4,7 @@
 //! returned to the source. What returns money is never refused for the status of the account that it returns to, nor
 //! for a cap.
 
-use super::execute::{Case, Stop, check_allows_debits, check_open, over_limit};
+use super::execute::{Case, Stop, check_allows_debits, check_open, check_takes_credits, over_limit};
 use super::not_found;
 use crate::account::{AccountId, EntryKind, Link, RequestId};
 use crate::command::{
@@ -14,6 +14,7 @@ use crate::ledger::draft::{Draft, Effect};
 use crate::ledger::rows::AccountRows;
 use crate::ledger::slots::plan_return;
 use crate::money::Amount;
+use crate::mutants::{Mutant, is_on};
 
 /// What undoing a request does.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +35,9 @@ pub(super) fn reverse(case: &Case<'_>, reverses: &RequestId, changes: &mut Chang
     let undoing = undoing.ok_or_else(|| Refusal::NotReversible {
         reverses: reverses.clone(),
     })?;
-    if let Some(by) = case.rows.reversed_by {
+    if let Some(by) = case.rows.reversed_by
+        && !is_on(Mutant::ReversesTwice)
+    {
         return Err(Stop::Refused(Refusal::AlreadyReversed {
             reverses: reverses.clone(),
             by: by.clone(),
@@ -57,6 +60,9 @@ pub(super) fn reverse(case: &Case<'_>, reverses: &RequestId, changes: &mut Chang
 fn check_status(case: &Case<'_>, undoing: Option<Undoing<'_>>) -> Result<(), Stop> {
     match undoing {
         Some(Undoing::TakesBack(_)) => check_allows_debits(case.own.account())?,
+        Some(Undoing::Returns(_)) if is_on(Mutant::AsksStatusOfReturns) => {
+            check_takes_credits(case.own.account())?;
+        }
         Some(Undoing::Returns(_)) => {}
         Some(Undoing::SendsBack(to, _)) => check_allows_debits(target(case, to)?.account())?,
         None => check_open(case.own.account())?,
@@ -76,6 +82,7 @@ fn undoing(original: &RequestRecord) -> Option<Undoing<'_>> {
     };
     match original.operation.as_ref()? {
         Operation::Credit { .. } => Some(Undoing::TakesBack(amount)),
+        Operation::Reversal { .. } if is_on(Mutant::ReversesReversals) => Some(Undoing::Returns(amount)),
         Operation::Debit { .. } | Operation::Capture { .. } => Some(Undoing::Returns(amount)),
         Operation::Transfer { to, .. } => Some(Undoing::SendsBack(to, amount)),
         Operation::Hold { .. }

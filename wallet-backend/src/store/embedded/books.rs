@@ -15,6 +15,7 @@ use crate::command::Changes;
 use crate::ledger::invariants::Violation;
 use crate::ledger::rows::AccountRows;
 use crate::ledger::slots::is_untidy;
+use crate::mutants::{Mutant, is_on};
 use crate::store::embedded::accounts::{Accounts, Held};
 use crate::store::embedded::blocks::BlockError;
 use crate::store::embedded::disk::Disk;
@@ -152,7 +153,9 @@ impl Books {
             }
             if held.changed < self.epoch {
                 held.changed = self.epoch;
-                self.dirty.push(number);
+                if !is_on(Mutant::ForgetsChangedAccounts) {
+                    self.dirty.push(number);
+                }
             }
             let deadline = held.rows.next_deadline();
             held.chains.past.apply(&held.rows, changes);

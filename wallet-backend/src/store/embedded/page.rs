@@ -25,6 +25,8 @@
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
+use crate::mutants::{Mutant, is_on};
+
 /// Bytes in a page. That of the hardware and of the page cache.
 pub(super) const PAGE: usize = 4096;
 /// The unit in which disks write or do not write.
@@ -111,7 +113,9 @@ pub(super) fn mend(id: PageId, page: &mut PageBuffer) {
 pub(super) fn inspect(id: PageId, page: &PageBuffer) -> Found {
     if (0..PAGE / SECTOR).any(|sector| page[sector * SECTOR + SECTOR - 1] == 0) {
         let empty = *page == [0; PAGE];
-        return if empty { Found::Empty } else { Found::Torn };
+        if empty || !is_on(Mutant::TakesTornForDamage) {
+            return if empty { Found::Empty } else { Found::Torn };
+        }
     }
     let (found, expected) = (u64_at(page, 0), checksum(id, page));
     let head = PageHead {
@@ -126,6 +130,8 @@ pub(super) fn inspect(id: PageId, page: &PageBuffer) -> Found {
             head,
             checksum: found,
         }
+    } else if is_on(Mutant::TakesDamageForTorn) {
+        Found::Torn
     } else {
         Found::Damaged { expected, found }
     }

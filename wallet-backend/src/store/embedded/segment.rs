@@ -11,6 +11,7 @@
 use std::io;
 use std::sync::Arc;
 
+use crate::mutants::{Mutant, is_on};
 use crate::store::embedded::disk::{Disk, DiskFile};
 use crate::store::embedded::page::{
     self, CLOSING, Found, PAGE, PAYLOAD, PageBuffer, PageHead, PageId, SEGMENT,
@@ -144,7 +145,9 @@ impl Segment {
         file.sync()?;
         file.write_at(encode_head(&head).as_slice(), 0)?;
         file.sync()?;
-        disk.sync_folder(FOLDER)?;
+        if !is_on(Mutant::LeavesNamesUnsynced) {
+            disk.sync_folder(FOLDER)?;
+        }
         Ok(Self { head, file })
     }
 
@@ -160,6 +163,9 @@ impl Segment {
             &mut buffer,
         );
         self.file.write_at(buffer.as_slice(), offset(1))?;
+        if is_on(Mutant::BelievesThePageCache) {
+            return Ok(());
+        }
         self.file.sync()
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::{Arc, PoisonError};
 
 use crate::command::LedgerError;
+use crate::mutants::{Mutant, is_on};
 use crate::store::embedded::disk::Disk;
 use crate::store::embedded::records::Records;
 use crate::store::embedded::state::{Answers, State, unavailable};
@@ -143,6 +144,9 @@ impl Shared {
     /// # Errors
     /// `Unavailable` if the store stops before.
     pub(super) async fn durable(&self, batch: u64) -> Result<(), LedgerError> {
+        if is_on(Mutant::ReadsBeforeTheSync) {
+            return Ok(());
+        }
         let mut progress = self.progress.subscribe();
         let reached = progress
             .wait_for(|progress| progress.durable.batch >= batch || progress.stopped)
@@ -159,6 +163,9 @@ impl Shared {
     /// # Errors
     /// `Unavailable` once the store stops or closes.
     pub(super) async fn entry_after(&self, number: u64) -> Result<(), LedgerError> {
+        if is_on(Mutant::TellsEventsBeforeTheSync) {
+            return Ok(());
+        }
         let mut progress = self.progress.subscribe();
         let changed =
             |progress: &Progress| progress.durable.entries > number || progress.stopped || progress.closing;

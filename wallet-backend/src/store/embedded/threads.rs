@@ -8,6 +8,7 @@ use std::io;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use crate::mutants::{Mutant, Seed, is_on};
 use crate::store::embedded::checkpoint::{Checkpoints, Written};
 use crate::store::embedded::daily::{Daily, publish_roots};
 use crate::store::embedded::segment::{MAX_PAGES, Mark, Segment, SegmentHead};
@@ -42,9 +43,11 @@ pub(super) fn start(
     checkpoints: Checkpoints,
     daily_root: Option<Daily>,
 ) -> io::Result<Vec<JoinHandle<()>>> {
+    let seed = Seed::here();
     let named = |name: &str| Builder::new().name(format!("ledger-{name}"));
     let for_writer = Arc::clone(shared);
     let mut threads = vec![named("log").spawn(move || {
+        seed.sow();
         guard(&for_writer, |shared| write_batches(shared, pace));
         for_writer.lock().writer_ended = true;
         for_writer.save.notify_all();
@@ -52,10 +55,12 @@ pub(super) fn start(
     })?];
     let for_preparer = Arc::clone(shared);
     threads.push(named("space").spawn(move || {
+        seed.sow();
         guard(&for_preparer, |shared| prepare_segments(shared, pace));
     })?);
     let for_saver = Arc::clone(shared);
     threads.push(named("checkpoint").spawn(move || {
+        seed.sow();
         guard(&for_saver, |shared| save_checkpoints(shared, checkpoints));
     })?);
     if let Some(daily) = daily_root {
@@ -85,7 +90,7 @@ fn guard(shared: &Shared, work: impl FnOnce(&Shared)) {
 fn write_batches(shared: &Shared, pace: Pace) {
     while let Some((sealed, before)) = next_batch(shared, pace) {
         let written = write_batch(&sealed.segment, sealed.first, &before, 0, &sealed.payload)
-            .and_then(|end| sealed.segment.file.sync().map(|()| end));
+            .and_then(|end| sync(&sealed.segment).map(|()| end));
         match written {
             Ok(end) => {
                 let (answers, durable) = {
@@ -106,6 +111,21 @@ fn write_batches(shared: &Shared, pace: Pace) {
     }
 }
 
+fn is_cutting(shared: &Shared) -> bool {
+    let state = shared.lock();
+    state.cut.is_some() && state.stopped.is_none()
+}
+
+fn sync(segment: &Segment) -> io::Result<()> {
+    if is_on(Mutant::SyncsNothing) {
+        return Ok(());
+    }
+    match segment.file.sync() {
+        Err(_) if is_on(Mutant::GoesOnAfterAFailedSync) => Ok(()),
+        synced => synced,
+    }
+}
+
 /// Waits for a batch and seals it. `None` when there is nothing more to come.
 fn next_batch(shared: &Shared, pace: Pace) -> Option<(Sealed, Mark)> {
     let mut state = shared.lock();
@@ -122,6 +142,9 @@ fn next_batch(shared: &Shared, pace: Pace) -> Option<(Sealed, Mark)> {
                 shared.save.notify_all();
             }
             drop(state);
+            while is_on(Mutant::PublishesCheckpointsEarly) && is_cutting(shared) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
             shared.announce_room();
             return Some((sealed, before));
         }
@@ -229,6 +252,7 @@ fn save(shared: &Shared, checkpoints: &mut Checkpoints, cut: &Cut) -> io::Result
         }
         match state.cut.as_ref().and_then(|cut| cut.mark) {
             Some(mark) => break mark,
+            None if is_on(Mutant::PublishesCheckpointsEarly) => break state.durable,
             // Published only once the log is durable to where the checkpoint ends.
             None => drop(shared.wait(&shared.save, state)),
         }

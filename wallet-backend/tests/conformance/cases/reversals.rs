@@ -1,6 +1,6 @@
 //! Reversals: wholly, once, and never where nothing can carry them.
 
-use wallet_backend::account::{Account, EntryKind, Link, SlotCount, Status};
+use wallet_backend::account::{Account, EntryKind, Link, PRIMARY_CAP, SlotCount, Status};
 use wallet_backend::command::{Answer, LedgerError, Outcome, Posting, Refusal};
 use wallet_backend::store::Store;
 
@@ -142,6 +142,15 @@ pub(in crate::conformance) fn a_reversal_that_the_account_cannot_carry_is_refuse
     assert!(bench.decide(reversal("a", "u", "c")).1);
     bench.post(reversal("a", "v", "c"));
     assert_eq!(bench.account("a").balance(), 20);
+}
+
+pub(in crate::conformance) fn what_is_returned_may_pass_a_cap(bench: &Bench<impl Store>) {
+    bench.open(ordinary("a"));
+    bench.post(credit("a", "c", 10));
+    bench.post(debit("a", "d", 10));
+    bench.post(credit("a", "full", PRIMARY_CAP));
+    bench.post(reversal("a", "u", "d"));
+    assert_eq!(bench.account("a").balance(), PRIMARY_CAP + 10);
 }
 
 pub(in crate::conformance) fn a_reversal_of_what_never_was_is_never_remembered(bench: &Bench<impl Store>) {

@@ -10,6 +10,7 @@ use crate::ledger::decide::{Context, Decision, Reply, decide};
 use crate::ledger::facts::Facts;
 use crate::ledger::invariants::Violation;
 use crate::ledger::rows::AccountRows;
+use crate::mutants::{Mutant, is_on};
 use crate::store::Job;
 use crate::store::embedded::links::Links;
 use crate::store::embedded::record::encode;
@@ -180,7 +181,7 @@ impl State {
             }
             Err(violation) => return self.broken(&violation),
         };
-        if !changes.is_empty() {
+        if !changes.is_empty() && !is_on(Mutant::SplitsAtomicBatches) {
             let bytes = self.most_bytes(&changes);
             match self.place(bytes) {
                 Ok(Some(_)) => {}
