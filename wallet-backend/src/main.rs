@@ -1,8 +1,8 @@
 //! The `wallet-backend` command: the wallet as a service, its verifier and its benchmark.
 //!
 //! The only anyhow, and the only exit codes: `serve` 0 after a graceful stop, 1 when it could not start; `verify`,
-//! `export`, `import`, `backup`, `restore`, `explain` and `bench` 0 clean, 1 found something wrong, 2 could not run;
-//! `key new` 0, or 1 for a name that is none.
+//! `reconcile`, `export`, `import`, `backup`, `restore`, `explain` and `bench` 0 clean, 1 found something wrong, 2 could not
+//! run; `key new` 0, or 1 for a name that is none.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -31,6 +31,7 @@ fn main() -> ExitCode {
     let (outcome, failed) = match cli.command {
         Action::Serve(args) => (serve(&args), ExitCode::from(1)),
         Action::Verify(args) => (offline::verify(&args), ExitCode::from(2)),
+        Action::Reconcile(args) => (offline::reconcile(&args), ExitCode::from(2)),
         Action::Export(args) => (offline::export(&args), ExitCode::from(2)),
         Action::Import(args) => (offline::import::import(&args), ExitCode::from(2)),
         Action::Backup(args) => (copies::backup(&args), ExitCode::from(2)),

@@ -7,12 +7,16 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use wallet_backend::clock::Clock;
+use wallet_backend::combiner::{Combiner, Limits};
+use wallet_backend::jobs::reconcile::{Pass, Reconciler};
 use wallet_backend::journal::Root;
+use wallet_backend::store::Store as _;
 use wallet_backend::store::embedded::disk::{Disk, RealDisk};
-use wallet_backend::store::embedded::{self, ExportError, OpenError};
+use wallet_backend::store::embedded::{self, Embedded, ExportError, OpenError, Options};
 
 use crate::config::StoreLocation;
-use crate::config::offline::{Export, Format, Verify};
+use crate::config::offline::{Export, Format, Reconcile, Verify};
 use crate::say;
 
 pub(crate) mod import;
@@ -29,6 +33,49 @@ pub(crate) fn verify(args: &Verify) -> anyhow::Result<ExitCode> {
         .with_context(|| format!("cannot verify the ledger in {}", directory.display()))?;
     say(&report.to_string());
     Ok(ExitCode::from(u8::from(!report.is_clean())))
+}
+
+/// Opens the ledger and holds what it would serve against its log. Exit 0: no difference, 1: differences or damage.
+///
+/// # Errors
+/// It could not run, or not to the end.
+pub(crate) fn reconcile(args: &Reconcile) -> anyhow::Result<ExitCode> {
+    let directory = kept(&args.store)?;
+    let whose = || format!("cannot reconcile the ledger in {}", directory.display());
+    let options = Options {
+        daily_root: None,
+        ..Options::at(directory)
+    };
+    // Opening would make one.
+    let store = match embedded::is_there(options.disk.as_ref()) {
+        Ok(true) => Embedded::open(options),
+        Ok(false) => anyhow::bail!("there is no ledger in {}", directory.display()),
+        Err(error) => Err(error),
+    };
+    let store = match store {
+        Ok(store) => store,
+        Err(OpenError::Damaged(damage)) => {
+            say(&format!("FOUND {damage}"));
+            return Ok(ExitCode::from(1));
+        }
+        Err(error) => return Err(error).with_context(whose),
+    };
+    let reconciler = Reconciler::new(Clock::default(), store.newest_event());
+    // Nothing is tidied meanwhile: what is there is what is looked at.
+    let combiner = Combiner::start(store, Limits::default(), async |_| {}).with_context(whose)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .with_context(whose)?;
+    let ended = runtime.block_on(async {
+        let ended = reconciler.once(&combiner.queue(), Pass::GeneralLedger).await;
+        combiner.close().await;
+        ended
+    });
+    let report = reconciler.report();
+    say(&report.to_string());
+    ended.with_context(whose)?;
+    Ok(ExitCode::from(u8::from(!report.is_ok())))
 }
 
 /// Writes the history out, and tells its root on standard error. Exit 0: all of it, 1: the log is damaged.

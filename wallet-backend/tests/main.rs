@@ -38,6 +38,7 @@ mod process;
 mod properties;
 mod protocol;
 mod races;
+#[cfg(feature = "http")]
 mod reconcile;
 mod roots;
 mod support;

@@ -1,5 +1,6 @@
 //! Under load, with everything that moves money at once, the books never seem to differ.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,6 +15,7 @@ use wallet_backend::store::any::AnyStore;
 use wallet_backend::store::embedded::{Embedded, Options};
 use wallet_backend::store::memory::Memory;
 
+use crate::process::binary;
 use crate::support::{Numbers, amount, id, ordinary, request};
 
 const WORKERS: u64 = 8;
@@ -187,4 +189,71 @@ async fn many_cycles_under_load_raise_nothing_on_disk() {
 async fn many_cycles_under_load_raise_nothing_in_memory() {
     let store = AnyStore::Memory(Memory::default());
     under_load(Wallet::over(store, Limits::default()).unwrap()).await;
+}
+
+fn reconcile(data: &Path) -> (Option<i32>, String) {
+    let store = format!("embedded:{}", data.display());
+    let output = binary(&["reconcile", "--store", &store]).output().unwrap();
+    let told = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(told).unwrap())
+}
+
+#[tokio::test]
+async fn the_command_says_that_all_is_well_and_changes_no_balance() {
+    let folder = tempfile::tempdir().unwrap();
+    let wallet = Wallet::embedded(Options::at(folder.path())).unwrap();
+    for account in accounts() {
+        wallet.open(account).await.unwrap();
+    }
+    for (n, name) in NAMES.into_iter().enumerate() {
+        let paid = request(&format!("c{n}"));
+        wallet.credit(&id(name), &paid, amount(7), None).await.unwrap();
+    }
+    wallet.close().await;
+    let (code, told) = reconcile(folder.path());
+    // The one of the journal waits, and has no entry.
+    assert_eq!(
+        (code, told.as_str()),
+        (Some(0), "6 accounts against 5 entries\nall is well\n")
+    );
+    let wallet = Wallet::embedded(Options::at(folder.path())).unwrap();
+    let (code, told) = reconcile(folder.path());
+    assert!(code == Some(2) && told.contains("in use"), "{code:?} {told}");
+    assert_eq!(wallet.account(&id("journal")).await.unwrap().pending, 7);
+    wallet.close().await;
+}
+
+#[test]
+fn the_command_cannot_run_where_there_is_no_ledger_and_makes_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, told) = reconcile(folder.path());
+    assert!(code == Some(2) && told.contains("no ledger"), "{code:?} {told}");
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+    let (code, told) = reconcile(&folder.path().join("none"));
+    assert!(
+        code == Some(2) && told.contains("no directory"),
+        "{code:?} {told}"
+    );
+}
+
+#[tokio::test]
+async fn the_command_names_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let wallet = Wallet::embedded(Options::at(folder.path())).unwrap();
+    wallet.open(ordinary("hot")).await.unwrap();
+    wallet.close().await;
+    let segment = folder
+        .path()
+        .join("log")
+        .read_dir()
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap();
+    let mut bytes = std::fs::read(segment.path()).unwrap();
+    // In the first page behind the head: the record.
+    bytes[4_096 + 64] ^= 1;
+    std::fs::write(segment.path(), bytes).unwrap();
+    let (code, told) = reconcile(folder.path());
+    assert!(code == Some(1) && told.contains("FOUND"), "{code:?} {told}");
 }

@@ -3,7 +3,7 @@
 /// The longest line that is taken in, in bytes.
 const MAX_LINE: usize = 64 * 1024;
 
-/// An event as it was sent. One without data only moves the position on.
+/// An event as it was sent. What comes under a name of its own is no entry, and is passed over. One without data only moves the position on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Message {
     pub(super) id: Option<String>,
@@ -15,6 +15,8 @@ pub(super) struct Message {
 pub(super) struct Parser {
     line: Vec<u8>,
     message: Message,
+    /// The message is of an event with a name.
+    named: bool,
 }
 
 impl Parser {
@@ -41,7 +43,10 @@ impl Parser {
 
     fn line(&mut self, line: &str) -> Option<Message> {
         if line.is_empty() {
-            let message = std::mem::take(&mut self.message);
+            let mut message = std::mem::take(&mut self.message);
+            if std::mem::take(&mut self.named) {
+                message.data = None;
+            }
             return (message != Message::default()).then_some(message);
         }
         // What begins with a colon is a comment, and a field that is not known is passed over.
@@ -49,6 +54,7 @@ impl Parser {
         let value = value.strip_prefix(' ').unwrap_or(value).to_owned();
         match name {
             "id" => self.message.id = Some(value),
+            "event" => self.named = !value.is_empty(),
             "data" => self.message.data = Some(value),
             _ => {}
         }
@@ -82,6 +88,14 @@ mod tests {
             messages.extend(parser.push(&STREAM.as_bytes()[at..]).unwrap());
             assert_eq!(messages, expected, "cut at {at}");
         }
+    }
+
+    #[test]
+    fn an_event_with_a_name_is_no_entry_and_moves_on_only_with_an_id() {
+        let mut parser = Parser::default();
+        let sent = b"event: reconciliation_difference\ndata: {}\n\nevent: other\nid: 1\ndata: x\n\nid: 2\ndata: y\n\n";
+        let expected = [message("1", None), message("2", Some("y"))];
+        assert_eq!(parser.push(sent).unwrap(), expected);
     }
 
     #[test]

@@ -34,6 +34,18 @@ pub(crate) struct KeptRoots {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Reconcile {
+    /// embedded:DIR. No process may be using it.
+    #[arg(
+        long,
+        env = "WALLET_STORE",
+        value_name = "STORE",
+        default_value = "embedded:./data"
+    )]
+    pub(crate) store: StoreLocation,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Backup {
     /// embedded:DIR. A process may be using it, and goes on; only the right to read is needed.
     #[arg(

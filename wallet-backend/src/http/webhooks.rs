@@ -5,6 +5,7 @@
 //! - **In order per account.** An account's next event is sent when the one before it was answered by 2xx, or has
 //!   become a dead letter.
 //! - **Everybody for himself.** An account whose event does not arrive waits ([`Rounds`]); the others go on.
+//! - **Alarms.** What a reconciliation finds is sent the same way, beside the entries (`alarms`).
 //! - **Never given up in silence.** After the last round an event is a dead letter: kept, counted, logged as an
 //!   error, listed by `GET /v1/webhooks/dead-letters`, and sent once more when somebody asks for it.
 //!
@@ -21,20 +22,25 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use prometheus_client::metrics::counter::Counter;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
+use self::alarms::Alarms;
 use self::deliveries::{DeadLetter, Deliveries, Step};
 use self::sender::Sender;
 use super::cursor;
 use super::events::Ending;
+use super::reconciliation;
+use super::view::EventJson;
 use crate::Wallet;
 use crate::account::Timestamp;
 use crate::clock::Clock;
 use crate::command::LedgerError;
+use crate::jobs::reconcile::{Difference, Report};
 use crate::store::Event;
 use crate::wallet::Events;
 
+mod alarms;
 pub(super) mod dead_letters;
 mod deliveries;
 mod kept;
@@ -90,6 +96,7 @@ struct Shared {
     kept: Option<PathBuf>,
     clock: Clock,
     deliveries: Mutex<Deliveries>,
+    alarms: Mutex<Alarms>,
     /// Somebody has changed what there is to do.
     asked: Notify,
     delivered: Counter,
@@ -116,6 +123,7 @@ impl Webhooks {
             ledger,
             kept: options.kept,
             clock: options.clock,
+            alarms: Mutex::new(Alarms::new(options.rounds.clone())),
             deliveries: Mutex::new(Deliveries::new(options.rounds, standing)),
             asked: Notify::new(),
             delivered: Counter::default(),
@@ -128,8 +136,15 @@ impl Webhooks {
         let mut events = self.0.wallet.events(self.0.lock().head(), None);
         let mut under_way: FuturesUnordered<UnderWay<'_>> = FuturesUnordered::new();
         let mut keep_at = None;
+        let mut reports = self.0.wallet.watch_reconciliation();
+        // What was found before is news here.
+        reports.mark_changed();
         loop {
             let now = self.0.clock.now();
+            let alarm = self.0.alarms().next(now);
+            if let Some(difference) = alarm {
+                under_way.push(Box::pin(self.0.alarm(difference)));
+            }
             while under_way.len() < UNDER_WAY
                 && let Some(step) = self.0.lock().next(now)
             {
@@ -145,6 +160,10 @@ impl Webhooks {
                 read = more(&mut events), if has_room => read.map(|(page, head)| {
                     self.0.lock().take_in(page, head);
                 }),
+                () = changed(&mut reports) => {
+                    self.0.alarms().take_in(&reports.borrow_and_update());
+                    Ok(())
+                }
                 () = sleep(wake) => Ok(()),
                 () = self.0.asked.notified() => Ok(()),
                 () = until(keep_at) => {
@@ -203,10 +222,24 @@ impl Shared {
         self.deliveries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn alarms(&self) -> MutexGuard<'_, Alarms> {
+        self.alarms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends a difference.
+    async fn alarm(&self, difference: Difference) -> Result<(), LedgerError> {
+        let id = reconciliation::event_id(&difference);
+        let result = self.post(&id, reconciliation::event(&difference)).await;
+        self.alarms().sent(difference.id, result, self.clock.now());
+        Ok(())
+    }
+
     /// Whether more events may come in, and how long there is nothing to do.
     fn outlook(&self, now: Timestamp) -> (bool, Duration) {
+        let alarm_at = self.alarms().next_at();
         let deliveries = self.lock();
-        let wait = deliveries.next_at().map_or(LOOK_AGAIN, |at| {
+        let next_at = deliveries.next_at().into_iter().chain(alarm_at).min();
+        let wait = next_at.map_or(LOOK_AGAIN, |at| {
             let micros = u64::try_from(at.0.saturating_sub(now.0)).unwrap_or(0);
             Duration::from_micros(micros).clamp(Duration::from_millis(1), LOOK_AGAIN)
         });
@@ -241,11 +274,17 @@ impl Shared {
 
     async fn attempt(&self, event: &Event) -> Result<(), String> {
         let id = cursor::encode_event(self.ledger, event.number);
-        let result = self.sender.send(&id, &event.entry, self.clock.now()).await;
+        // Into memory, from plain structs of numbers and strings: nothing in it can fail to be written.
+        let body = serde_json::to_string(&EventJson::from(&event.entry)).unwrap_or_default();
+        self.post(&id, body).await
+    }
+
+    async fn post(&self, id: &str, body: String) -> Result<(), String> {
+        let result = self.sender.send(id, body, self.clock.now()).await;
         match &result {
             Ok(()) => self.delivered.inc(),
             Err(reason) => {
-                tracing::debug!(account = %event.entry.account, reason, "an event did not arrive");
+                tracing::debug!(id, reason, "an event did not arrive");
                 self.failed.inc()
             }
         };
@@ -277,6 +316,13 @@ async fn more(events: &mut Events) -> Result<(Vec<Event>, u64), LedgerError> {
     events.wait().await?;
     let page = events.read(PAGE).await?;
     Ok((page, events.number()))
+}
+
+/// Waits for a reconciliation to end; with the ledger gone, for ever.
+async fn changed(reports: &mut watch::Receiver<Arc<Report>>) {
+    if reports.changed().await.is_err() {
+        std::future::pending().await
+    }
 }
 
 async fn until(moment: Option<Instant>) {

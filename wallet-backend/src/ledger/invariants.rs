@@ -14,7 +14,7 @@ use crate::mutants::{Mutant, is_on};
 
 mod account_check;
 
-pub use account_check::{AccountCheck, Standing};
+pub use account_check::{AccountCheck, Opening, Standing};
 
 /// A rule that was found broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -125,6 +125,7 @@ pub use explain::{Decided, ExplainError, Explained, Found, LogPlace, Then, expla
 pub use export::{ExportError, export};
 #[cfg(feature = "import")]
 pub use import::{ImportError, Imported, import};
+pub use layout::is_there;
 pub use options::Options;
 pub use report::{Finding, Report};
 pub use verify::{VerifyError, verify, verify_against, verify_on};

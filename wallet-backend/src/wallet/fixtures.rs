@@ -24,6 +24,8 @@ impl Wallet {
         let folder = tempfile::tempdir().unwrap();
         let options = Options {
             daily_root: None,
+            // At its end the log has more than a sixteenth of it: then there is a checkpoint.
+            checkpoint_bytes: 1 << 16,
             ..Options::at(folder.path())
         };
         let memory = Self::memory().unwrap();

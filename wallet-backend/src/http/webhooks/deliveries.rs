@@ -438,7 +438,7 @@ fn clipped(mut reason: String) -> String {
     reason
 }
 
-fn later(now: Timestamp, wait: Duration) -> Timestamp {
+pub(super) fn later(now: Timestamp, wait: Duration) -> Timestamp {
     let micros = i64::try_from(wait.as_micros()).unwrap_or(i64::MAX);
     Timestamp(now.0.saturating_add(micros))
 }

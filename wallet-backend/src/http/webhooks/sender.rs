@@ -12,8 +12,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 
 use super::signature::Secret;
-use crate::account::{Entry, Timestamp};
-use crate::http::view::EventJson;
+use crate::account::Timestamp;
 
 /// How long a receiver may take, from the first packet to the last byte of its answer.
 pub const TRY_WITHIN: Duration = Duration::from_secs(10);
@@ -75,13 +74,11 @@ impl Sender {
         })
     }
 
-    /// Sends an entry once, under its opaque id.
+    /// Sends an event once, under its opaque id.
     ///
     /// # Errors
     /// Why it is not delivered, for people.
-    pub(super) async fn send(&self, id: &str, entry: &Entry, now: Timestamp) -> Result<(), String> {
-        // Into memory, from plain structs of numbers and strings: nothing in it can fail to be written.
-        let body = serde_json::to_string(&EventJson::from(entry)).unwrap_or_default();
+    pub(super) async fn send(&self, id: &str, body: String, now: Timestamp) -> Result<(), String> {
         let at = Duration::from_micros(u64::try_from(now.0).unwrap_or(0));
         let request = self
             .client

@@ -149,7 +149,7 @@ impl<S: Store> Prover<'_, S> {
             }
         }
         for opening in check.openings().to_vec() {
-            let before = self.entry(&account, opening.index, opening.version).await?;
+            let before = self.entry(&account, opening.slot, opening.version).await?;
             check.confirm(opening, before.as_ref());
         }
         self.compare(check, standing);

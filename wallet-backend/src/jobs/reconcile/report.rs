@@ -186,6 +186,27 @@ impl fmt::Display for Difference {
     }
 }
 
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(run) = self.newest() {
+            writeln!(f, "{} accounts against {} entries", run.accounts, run.entries)?;
+        }
+        for difference in &self.differences {
+            writeln!(f, "FOUND {difference}")?;
+        }
+        if self.more > 0 {
+            writeln!(f, "and {} more", self.more)?;
+        }
+        match self.is_ok() {
+            true => write!(f, "all is well"),
+            false => write!(
+                f,
+                "the books are not what the entries say, or could not be read to the end"
+            ),
+        }
+    }
+}
+
 impl Found {
     pub(super) fn add(&mut self, difference: Difference) {
         if self.differences.len() < MOST_DIFFERENCES {

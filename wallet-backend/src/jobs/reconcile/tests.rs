@@ -7,6 +7,8 @@ use crate::Wallet;
 use crate::account::SlotIndex;
 use crate::ledger::invariants::Rule;
 use crate::ledger::rows::fixtures::Fault;
+use crate::store::embedded::Options;
+use crate::wallet::fixtures::id;
 
 /// Whose, slot, version, rule, expected, found.
 type Named = (String, Option<u8>, Option<u64>, Rule, i128, i128);
@@ -75,8 +77,13 @@ async fn a_cent_that_was_wrong_before_an_entry_is_found_at_that_entry() {
         wallet.falsify_slot();
         assert_eq!(passes(&wallet, &[Pass::Changed]).await, [], "nothing has changed");
         wallet.earn("a", "later").await;
-        let expected = [difference("a", 0, 4, Rule::BalanceChain, (300, 301))];
+        let expected = [difference("a", 0, 4, Rule::BalanceChain, (400, 401))];
         assert_eq!(passes(&wallet, &[Pass::Changed]).await, expected);
+        assert_eq!(
+            passes(&wallet, &[Pass::Everything]).await,
+            expected,
+            "once, whoever finds it"
+        );
         wallet.close().await;
     }
 }
@@ -140,6 +147,28 @@ async fn a_difference_stays_listed_with_its_first_time_until_a_run_that_looks_th
 }
 
 #[tokio::test]
+async fn a_wrong_cent_that_a_checkpoint_has_kept_is_found_after_a_restart() {
+    let [_, (wallet, folder)] = Wallet::with_history().await;
+    wallet.falsify_slot();
+    // Changed, so that the checkpoint at the end has it.
+    wallet.earn("a", "later").await;
+    wallet.close().await;
+    drop(wallet);
+    let folder = folder.unwrap();
+    let wallet = Wallet::embedded(Options::at(folder.path())).unwrap();
+    let view = wallet.account(&id("a")).await.unwrap();
+    assert_eq!(view.balance(), 401);
+    let expected = difference("a", 0, 4, Rule::BalanceChain, (400, 401));
+    assert!(passes(&wallet, &[Pass::Everything]).await.contains(&expected));
+    let told = wallet.reconciliation().to_string();
+    assert!(
+        told.contains("FOUND account a slot 0 version 4: not so that"),
+        "{told}"
+    );
+    wallet.close().await;
+}
+
+#[tokio::test]
 async fn on_its_timer_a_wrong_cent_is_found_within_a_cycle() {
     let [(wallet, _), (embedded, _folder)] = Wallet::with_history().await;
     embedded.close().await;
@@ -159,7 +188,7 @@ async fn on_its_timer_a_wrong_cent_is_found_within_a_cycle() {
     wallet.earn_at_once("a", "later");
     watch.changed().await.unwrap();
     assert_eq!(begun.elapsed().as_secs(), 2 * EVERY.as_secs());
-    let expected = [difference("a", 0, 4, Rule::BalanceChain, (300, 301))];
+    let expected = [difference("a", 0, 4, Rule::BalanceChain, (400, 401))];
     assert_eq!(named(&reconciler.report()), expected);
     job.shutdown().await;
 }

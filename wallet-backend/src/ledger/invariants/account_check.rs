@@ -47,6 +47,18 @@ enum Begin {
     Anywhere,
 }
 
+/// What the first entry that was read of a slot says of the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opening {
+    pub slot: SlotIndex,
+    /// Of the entry before.
+    pub version: u64,
+    /// What that must have left.
+    balance: i64,
+    /// What the first one that was read left.
+    after: i64,
+}
+
 /// Proves one account's entries against its rows. Entries of a slot come in version order; slots may interleave.
 #[derive(Debug)]
 pub struct AccountCheck {
@@ -54,8 +66,7 @@ pub struct AccountCheck {
     begin: Begin,
     /// At the slot's index; absent while no entry of it was read.
     slots: Vec<Option<Slot>>,
-    /// What the first entry that was read of a slot says of the one before it.
-    openings: Vec<Slot>,
+    openings: Vec<Opening>,
     moved: i64,
     held: i64,
     violations: Vec<Violation>,
@@ -88,7 +99,7 @@ impl AccountCheck {
 
     /// Slots as they must have been before the first entry that was read of them; not those that began with it.
     #[must_use]
-    pub fn openings(&self) -> &[Slot] {
+    pub fn openings(&self) -> &[Opening] {
         &self.openings
     }
 
@@ -131,25 +142,14 @@ impl AccountCheck {
     }
 
     /// That an opening is what the entry of that version left; `None` where there is no such entry.
-    pub fn confirm(&mut self, opening: Slot, entry: Option<&Entry>) {
-        let version = opening.version.saturating_add(1);
+    pub fn confirm(&mut self, opening: Opening, entry: Option<&Entry>) {
+        let (slot, version) = (Some(opening.slot), opening.version.saturating_add(1));
         match entry {
-            None => self.report(
-                Some(opening.index),
-                Some(version),
-                Rule::VersionGap,
-                signed(version),
-                0,
-            ),
+            None => self.report(slot, Some(version), Rule::VersionGap, signed(version), 0),
             Some(entry) if entry.balance_after != opening.balance => {
-                let (expected, found) = (entry.balance_after, opening.balance);
-                self.report(
-                    Some(opening.index),
-                    Some(version),
-                    Rule::BalanceChain,
-                    expected,
-                    found,
-                );
+                let delta = opening.after.saturating_sub(opening.balance);
+                let expected = entry.balance_after.saturating_add(delta);
+                self.report(slot, Some(version), Rule::BalanceChain, expected, opening.after);
             }
             Some(_) => {}
         }
@@ -218,7 +218,12 @@ impl AccountCheck {
             balance: entry.balance_after.saturating_sub(entry.delta),
             version: entry.version.saturating_sub(1),
         };
-        self.openings.push(opening);
+        self.openings.push(Opening {
+            slot: opening.index,
+            version: opening.version,
+            balance: opening.balance,
+            after: entry.balance_after,
+        });
         opening
     }
 

@@ -251,3 +251,10 @@ pub(super) fn read_page(number: u64, file: &dyn DiskFile, page: u32) -> Result<B
         )))?;
     Ok(buffer)
 }
+/// Whether a store was ever made on this disk.
+///
+/// # Errors
+/// What is there cannot be read, or is of another version.
+pub fn is_there(disk: &dyn Disk) -> Result<bool, OpenError> {
+    Layout::read(disk).map(|layout| !layout.extents.is_empty())
+}
