@@ -33,7 +33,7 @@ pub(crate) enum Action {
     /// Open a ledger as serve would, and hold what it would serve against its log: every account, and the books of every
     /// currency. Exit 0: no difference, 1: differences or damage, 2: could not run.
     Reconcile(offline::Reconcile),
-    /// Write the whole history out, a line of JSON for each record. Exit 0: all of it, 1: damage, 2: could not run.
+    /// Write the whole history out, as lines of JSON or a database. Exit 0: all of it, 1: damage, 2: could not run.
     Export(offline::Export),
     /// Make a new store of an export, and prove every line of it. Exit 0: all of it, 1: it was refused, 2: could not run.
     Import(offline::Import),

@@ -83,18 +83,16 @@ pub(crate) fn reconcile(args: &Reconcile) -> anyhow::Result<ExitCode> {
 /// # Errors
 /// It could not run, or not to the end.
 pub(crate) fn export(args: &Export) -> anyhow::Result<ExitCode> {
-    // The only one there is: matched, so that another one does not go by unseen.
-    match args.format {
-        Format::Ndjson => {}
-    }
     let directory = kept(&args.store)?;
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::new(directory));
-    let exported = match &args.out {
-        None => {
+    let exported = match (&args.out, args.format) {
+        (None, Format::Ndjson) => {
             let mut out = BufWriter::new(std::io::stdout().lock());
             embedded::export(&disk, &mut out, progress("exported"))
         }
-        Some(path) => export_to(&disk, path)?,
+        #[cfg(feature = "sqlite")]
+        (None, Format::Sqlite) => anyhow::bail!("a database is a file: --out FILE"),
+        (Some(path), format) => export_to(&disk, path, format)?,
     };
     let whose = || format!("cannot export the ledger in {}", directory.display());
     match exported {
@@ -111,15 +109,17 @@ pub(crate) fn export(args: &Export) -> anyhow::Result<ExitCode> {
 }
 
 /// The file has its name once it is whole and on the disk.
-fn export_to(disk: &Arc<dyn Disk>, path: &Path) -> anyhow::Result<Result<Root, ExportError>> {
+fn export_to(disk: &Arc<dyn Disk>, path: &Path, format: Format) -> anyhow::Result<Result<Root, ExportError>> {
     anyhow::ensure!(!path.exists(), "{} is there already", path.display());
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(".tmp");
     let cannot = |doing: &str| format!("cannot {doing} {}", temporary.display());
     let file = File::create(&temporary).with_context(|| cannot("make"))?;
-    let mut out = BufWriter::new(&file);
-    let exported = embedded::export(disk, &mut out, progress("exported"));
-    drop(out);
+    let exported = match format {
+        Format::Ndjson => embedded::export(disk, &mut BufWriter::new(&file), progress("exported")),
+        #[cfg(feature = "sqlite")]
+        Format::Sqlite => embedded::export_database(disk, Path::new(&temporary), progress("exported")),
+    };
     if exported.is_err() {
         fs::remove_file(&temporary).with_context(|| cannot("remove"))?;
         return Ok(exported);

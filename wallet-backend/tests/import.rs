@@ -45,15 +45,15 @@ const GENERATION: usize = 250;
 
 /// A history: in each generation six accounts of every mode, and seeded tasks of every kind, some as batches, while time
 /// passes.
-struct Lived {
-    disk: FaultDisk,
-    time: Time,
-    accounts: Vec<Account>,
+pub(crate) struct Lived {
+    pub(crate) disk: FaultDisk,
+    pub(crate) time: Time,
+    pub(crate) accounts: Vec<Account>,
     asked: Vec<Task>,
 }
 
 impl Lived {
-    fn new(generations: usize) -> Self {
+    pub(crate) fn new(generations: usize) -> Self {
         let mut lived = Self {
             disk: FaultDisk::default(),
             time: Time::default(),

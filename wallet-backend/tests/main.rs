@@ -41,6 +41,8 @@ mod races;
 #[cfg(feature = "http")]
 mod reconcile;
 mod roots;
+#[cfg(all(feature = "http", feature = "sqlite"))]
+mod sqlite;
 mod support;
 mod wallet;
 #[cfg(feature = "http")]

@@ -87,10 +87,11 @@ pub(crate) struct Export {
         default_value = "embedded:./data"
     )]
     pub(crate) store: StoreLocation,
-    /// ndjson: the lines that docs/tamper-evidence.md describes, whose root is told at the end.
+    /// ndjson: the lines that docs/tamper-evidence.md describes, whose root is told at the end. sqlite: a database with
+    /// tables of accounts, slots, entries, requests, holds and pending credits, which needs --out.
     #[arg(long, default_value = "ndjson")]
     pub(crate) format: Format,
-    /// Where to, a file that is not there yet; standard output without it.
+    /// Where to, a file that is not there yet; standard output without it, if that can be.
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 }
@@ -118,6 +119,8 @@ pub(crate) struct Import {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
     Ndjson,
+    #[cfg(feature = "sqlite")]
+    Sqlite,
 }
 
 /// What `--against` names.

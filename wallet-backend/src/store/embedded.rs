@@ -111,6 +111,8 @@ mod run;
 mod scan;
 mod segment;
 mod shared;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod state;
 mod statement;
 mod sums;
@@ -128,6 +130,8 @@ pub use import::{ImportError, Imported, import};
 pub use layout::is_there;
 pub use options::Options;
 pub use report::{Finding, Report};
+#[cfg(feature = "sqlite")]
+pub use sqlite::export_database;
 pub use verify::{VerifyError, verify, verify_against, verify_on};
 
 /// A ledger in a directory.

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
+use crate::command::Changes;
 use crate::journal::{Heads, Lines, Root};
 use crate::store::embedded::disk::Disk;
 use crate::store::embedded::error::OpenError;
@@ -20,6 +21,9 @@ pub enum ExportError {
     Open(#[from] OpenError),
     #[error("cannot write the export")]
     Write(#[from] io::Error),
+    #[cfg(feature = "sqlite")]
+    #[error("cannot write the database")]
+    Database(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 /// Writes every record of a log that is not in use, a line each, as [`Lines`] has it, and behind them the line
@@ -33,22 +37,34 @@ pub fn export(
     out: &mut dyn Write,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<Root, ExportError> {
+    let mut lines = Lines::default();
+    let root = each_record(disk, &mut progress, |changes| {
+        out.write_all(lines.write(changes).text())?;
+        Ok(out.write_all(b"\n")?)
+    })?;
+    writeln!(out, r#"{{"root":"{root}"}}"#)?;
+    out.flush()?;
+    Ok(root)
+}
+
+/// Hands every record of a log that is not in use to `each`, in order, and says which root they have.
+pub(super) fn each_record(
+    disk: &Arc<dyn Disk>,
+    progress: &mut dyn FnMut(u64, u64),
+    mut each: impl FnMut(&Changes) -> Result<(), ExportError>,
+) -> Result<Root, ExportError> {
     let lock = take_lock(disk.as_ref())?;
     let layout = Layout::read(disk.as_ref())?;
     if layout.extents.is_empty() {
         refuse_without_log(disk.as_ref())?;
         return Err(ExportError::NoStore);
     }
-    let (mut lines, mut heads) = (Lines::default(), Heads::default());
-    read_all(&layout, &mut progress, |changes| {
-        out.write_all(lines.write(changes).text())?;
-        out.write_all(b"\n")?;
+    let mut heads = Heads::default();
+    read_all(&layout, progress, |changes| {
+        each(changes)?;
         heads.extend(changes);
         Ok::<_, ExportError>(())
     })?;
-    let root = heads.root();
-    writeln!(out, r#"{{"root":"{root}"}}"#)?;
-    out.flush()?;
     drop(lock);
-    Ok(root)
+    Ok(heads.root())
 }
