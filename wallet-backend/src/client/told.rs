@@ -28,7 +28,8 @@ pub enum Done {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batched {
     /// `false` for an atomic batch of which something was refused: then nothing of it was done, and every id that was
-    /// free is free.
+    /// free is free. Nothing is kept of such a refusal, so an earlier attempt whose answer was lost may still arrive and
+    /// be done whole: [`Client::abandon`](super::Client::abandon) of one of its ids rules that out.
     pub applied: bool,
     /// One for each command, in their order, as its own call would have ended.
     pub results: Vec<Result<Outcome<Receipt>, CallError>>,
