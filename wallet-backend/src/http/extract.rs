@@ -22,8 +22,8 @@ pub const MAX_BODY_BYTES: usize = 64 * 1024;
 pub const MAX_BATCH_BYTES: usize = 4 * 1024 * 1024;
 /// A body must have arrived after this long; a client that trickles would hold its connection for ever.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// How much of a body that is too long is read and thrown away, so that the client reads the answer instead of
-/// failing to write.
+/// How far beyond its limit a body that is too long is read and thrown away, so that the client reads the answer instead
+/// of failing to write.
 const MAX_DISCARDED_BYTES: usize = 1024 * 1024;
 /// What is on one page where `limit` is absent, and at most.
 pub(super) const DEFAULT_PAGE: usize = 100;
@@ -305,14 +305,14 @@ async fn read_within_limit(headers: &HeaderMap, mut body: Body, most: usize) -> 
     }
     // A client that waits for 100 Continue has sent nothing yet, and now it won't.
     if !headers.contains_key(EXPECT) {
-        discard(body).await;
+        discard(body, most.saturating_add(MAX_DISCARDED_BYTES)).await;
     }
     let detail = format!("the body must have at most {most} bytes");
     Err(Problem::new(Code::BodyTooLarge, detail))
 }
 
-async fn discard(mut body: Body) {
-    let mut left = MAX_DISCARDED_BYTES;
+async fn discard(mut body: Body, most: usize) {
+    let mut left = most;
     while let Some(Ok(frame)) = body.frame().await {
         let length = frame.data_ref().map_or(0, Bytes::len);
         match left.checked_sub(length) {

@@ -1,7 +1,7 @@
 //! The serving side: one listener, TCP or Unix socket, a bounded number of connections, a graceful end.
 //!
 //! A connection's permit is taken before the connection is accepted, so that a flood waits in the kernel's backlog
-//! instead of in memory. On stop: no more accepts, every request that has begun is answered, keep-alive connections
+//! instead of in memory, and a client that takes nothing of its answer loses it after [`TAKE_TIMEOUT`]. On stop: no more accepts, every request that has begun is answered, keep-alive connections
 //! are closed between requests, and after [`DRAIN`] what is left is cut.
 
 use std::fmt;
@@ -24,8 +24,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
 mod descriptors;
+mod patience;
 mod socket_file;
 
+pub use self::patience::TAKE_TIMEOUT;
+
+use self::patience::Patient;
 use self::socket_file::SocketFile;
 
 /// The most connections at once, if the process may open so many files; the next one waits to be accepted.
@@ -212,7 +216,10 @@ where
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        .serve_connection(
+            TokioIo::new(Patient::new(stream)),
+            TowerToHyperService::new(router),
+        );
     let mut connection = pin!(connection);
     // A sender that is gone means the same.
     let stop = async { drop(stopped.wait_for(|stopped| *stopped).await) };

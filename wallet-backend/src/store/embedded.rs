@@ -61,9 +61,10 @@ use crate::store::embedded::disk::Lock;
 use crate::store::embedded::links::Chain;
 use crate::store::embedded::look_up::{Candidates, failed_read};
 use crate::store::embedded::open::{Opened, Tail};
+use crate::store::embedded::readers::{Readers, blocking};
 use crate::store::embedded::requests::Filed;
 use crate::store::embedded::shared::Shared;
-use crate::store::embedded::state::{Next, State, unavailable};
+use crate::store::embedded::state::{Next, State};
 use crate::store::embedded::statement::{SlotEntries, SlotReader};
 use crate::store::embedded::threads::Pace;
 use crate::store::page::merge;
@@ -101,6 +102,7 @@ mod open;
 mod options;
 mod page;
 mod past;
+mod readers;
 mod record;
 mod records;
 mod report;
@@ -140,6 +142,7 @@ pub struct Embedded {
     shared: Arc<Shared>,
     clock: Clock,
     preference: Preference,
+    readers: Readers,
     running: Mutex<Option<Running>>,
 }
 
@@ -213,6 +216,7 @@ impl Embedded {
             shared,
             clock: options.clock,
             preference: options.preference,
+            readers: Readers::new(),
             running: Mutex::new(Some(Running { threads, lock })),
         })
     }
@@ -341,17 +345,18 @@ impl Store for Embedded {
         self.shared.durable(cut.batch).await?;
         let Some(slots) = slots else { return Ok(None) };
         let (shared, id, after) = (Arc::clone(&self.shared), id.clone(), after.clone());
-        blocking(move || {
-            let step = u64::try_from(limit.div_ceil(slots.len().max(1))).unwrap_or(1);
-            let slots = slots.into_iter().map(|slot| {
-                let seen = after.seen(slot.0);
-                let reader = SlotReader::new(&shared.records, &id, slot);
-                SlotEntries::after(reader, seen, step)
-            });
-            let page = merge(&after, slots, limit);
-            page.map(Some).map_err(|error| failed_read(&error))
-        })
-        .await
+        self.readers
+            .page(move || {
+                let step = u64::try_from(limit.div_ceil(slots.len().max(1))).unwrap_or(1);
+                let slots = slots.into_iter().map(|slot| {
+                    let seen = after.seen(slot.0);
+                    let reader = SlotReader::new(&shared.records, &id, slot);
+                    SlotEntries::after(reader, seen, step)
+                });
+                let page = merge(&after, slots, limit);
+                page.map(Some).map_err(|error| failed_read(&error))
+            })
+            .await
     }
 
     async fn request(
@@ -374,7 +379,9 @@ impl Store for Embedded {
             return Ok(None);
         }
         let (shared, account, request) = (Arc::clone(&self.shared), account.clone(), request.clone());
-        blocking(move || look_up::request(&shared.records, &account, &request, found).map(Some)).await
+        self.readers
+            .look_up(move || look_up::request(&shared.records, &account, &request, found).map(Some))
+            .await
     }
 
     async fn hold(&self, account: &AccountId, hold: &RequestId) -> Result<Option<HoldView>, LedgerError> {
@@ -394,7 +401,9 @@ impl Store for Embedded {
             return Ok(Some(HoldView::Found(hold)));
         }
         let (shared, account, hold) = (Arc::clone(&self.shared), account.clone(), hold.clone());
-        blocking(move || look_up::ended_hold(&shared.records, &account, &hold, found).map(Some)).await
+        self.readers
+            .look_up(move || look_up::ended_hold(&shared.records, &account, &hold, found).map(Some))
+            .await
     }
 
     fn id(&self) -> u64 {
@@ -419,17 +428,18 @@ impl Store for Embedded {
         let mut log = self.reading()?.durable_log();
         after.check(log.entries)?;
         let shared = Arc::clone(&self.shared);
-        blocking(move || {
-            let page = match of {
-                None => events::of_all(&shared.records, &log, after, limit),
-                Some((id, slots, entries)) => {
-                    log.entries = entries;
-                    events::of_account(&shared.records, &log, after, (&id, slots), limit)
-                }
-            };
-            page.map(Some).map_err(|error| failed_read(&error))
-        })
-        .await
+        self.readers
+            .page(move || {
+                let page = match of {
+                    None => events::of_all(&shared.records, &log, after, limit),
+                    Some((id, slots, entries)) => {
+                        log.entries = entries;
+                        events::of_account(&shared.records, &log, after, (&id, slots), limit)
+                    }
+                };
+                page.map(Some).map_err(|error| failed_read(&error))
+            })
+            .await
     }
 
     async fn event_after(&self, number: u64) -> Result<(), LedgerError> {
@@ -479,19 +489,6 @@ impl Drop for Embedded {
         if let Some(running) = self.begin_closing() {
             Self::end(running);
         }
-    }
-}
-
-/// Runs what reads files off the caller's runtime, if it is on one.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, LedgerError> + Send + 'static,
-) -> Result<T, LedgerError> {
-    match tokio::runtime::Handle::try_current() {
-        Ok(runtime) => match runtime.spawn_blocking(work).await {
-            Ok(result) => result,
-            Err(_) => Err(unavailable("a read was broken off")),
-        },
-        Err(_) => work(),
     }
 }
 

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use reqwest::Client;
 use serde_json::{Value, json};
+use wallet_backend::http::MAX_BATCH_BYTES;
 
 use crate::process::{Served, binary};
 use crate::support::{amount, id, ordinary, request};
@@ -216,6 +217,28 @@ async fn a_request_in_flight_at_sigterm_is_answered_first() {
     stream.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 201 Created"), "{answer}");
     assert_eq!(served.exit().0, Some(0));
+}
+
+#[tokio::test]
+async fn a_batch_that_is_too_long_is_told_so_and_not_cut_off_while_it_is_sent() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    let served = Served::start("127.0.0.1:0", "memory:", &[]);
+    let address = served.address.strip_prefix("http://").unwrap();
+    let body = vec![b' '; MAX_BATCH_BYTES + 1];
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let head = format!(
+        "POST /v1/batches HTTP/1.1\r\nhost: wallet\r\ncontent-type: application/json\r\n\
+         connection: close\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    // A client that writes all before it reads.
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.write_all(&body).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    assert!(answer.contains("body_too_large"), "{answer}");
 }
 
 #[test]

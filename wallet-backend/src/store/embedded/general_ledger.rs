@@ -17,10 +17,11 @@ use crate::account::AccountId;
 use crate::command::LedgerError;
 use crate::ledger::flow::{Currencies, Flow};
 use crate::store::GeneralLedger;
+use crate::store::embedded::Embedded;
 use crate::store::embedded::events::records_from;
 use crate::store::embedded::look_up::failed_read;
+use crate::store::embedded::readers::blocking;
 use crate::store::embedded::record::Record;
-use crate::store::embedded::{Embedded, blocking};
 
 /// Accounts of one piece: some 50 us of holding up deciding.
 const PIECE: usize = 256;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::account::{AccountId, Slot, SlotIndex, Timestamp};
 use crate::command::{LedgerError, PastView};
 use crate::money::Currency;
+use crate::store::embedded::Embedded;
 use crate::store::embedded::accounts::Held;
 use crate::store::embedded::error::OpenError;
 use crate::store::embedded::links::Chain;
@@ -12,7 +13,6 @@ use crate::store::embedded::look_up::failed_read;
 use crate::store::embedded::records::Records;
 use crate::store::embedded::statement::SlotReader;
 use crate::store::embedded::sums::Sums;
-use crate::store::embedded::{Embedded, blocking};
 use crate::store::{Cursor, Moment};
 
 /// An account as it is now, as far as its past is told from it. Taken at one cut.
@@ -47,7 +47,9 @@ pub(super) async fn read(
             store.shared.durable(newest).await?;
             let Some(now) = now else { return Ok(None) };
             let (shared, cursor) = (Arc::clone(&store.shared), cursor.clone());
-            let read = blocking(move || Ok((now.time_of(&cursor, &shared.records)?, now)));
+            let read = store
+                .readers
+                .look_up(move || Ok((now.time_of(&cursor, &shared.records)?, now)));
             match read.await? {
                 (Some(at), _) => at,
                 (None, now) => return Ok(Some(now.nothing())),
@@ -72,7 +74,10 @@ pub(super) async fn read(
     };
     let (shared, moment) = (Arc::clone(&store.shared), moment.clone());
     let read = move || now.at(&moment, at, outstanding, &shared.records);
-    blocking(move || read().map(Some).map_err(|error| failed_read(&error))).await
+    store
+        .readers
+        .look_up(move || read().map(Some).map_err(|error| failed_read(&error)))
+        .await
 }
 
 impl Now {
