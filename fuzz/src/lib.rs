@@ -4,6 +4,7 @@
 //! what must hold of every input. See `fuzz/run`.
 
 pub mod index;
+pub mod lines;
 pub mod log;
 pub mod manifest;
 pub mod wire;
