@@ -15,7 +15,7 @@ use wallet_backend::store::{Cursor, Moment, Preference};
 
 use crate::faults::{FaultDisk, open, small};
 use crate::properties::{accounts, tasks};
-use crate::support::{Bench, SECOND, Time, credit, id, reversal};
+use crate::support::{Bench, SECOND, Time, capture, credit, hold, id, reversal};
 
 mod command;
 mod tampered;
@@ -75,7 +75,9 @@ impl Lived {
             let of = later(&id("b"), generation);
             let first = credit(of.as_str(), "first", 7);
             let [once, twice] = ["undo-1", "undo-2"].map(|name| reversal(of.as_str(), name, "first"));
-            let rare = vec![first, once, twice];
+            let held = hold(of.as_str(), "held", 3, 0);
+            let taken = capture(of.as_str(), "taken", "held", 0);
+            let rare = vec![first, once, twice, credit(of.as_str(), "second", 9), held, taken];
             drop(store.ask_all(rare.clone()));
             lived.asked.extend(rare);
             for number in 0..GENERATION / 5 {

@@ -6,22 +6,28 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 
 use tempfile::TempDir;
-use wallet_backend::store::embedded::Options;
 
-use crate::faults::{Workload, open};
+use super::exported;
+use crate::faults::{FaultDisk, Workload, open, small};
 use crate::process::{Served, binary};
 
-/// A store with a bit of everything, and its export: the folder with both, and the text.
+/// A store with a bit of everything, and its export: the folder with both, and the text. Made on a disk in memory: the
+/// lock of a directory lives on in a process that another test is just starting.
 fn kept() -> (TempDir, String) {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(Options::at(folder.path().join("first")));
+    let (folder, disk) = (tempfile::tempdir().unwrap(), FaultDisk::default());
+    let store = open(small(&disk));
     for batch in Workload::new(43, 60).batches {
         store.ask_all(batch);
     }
     store.close();
-    let output = run(&["export", "--store", &at(folder.path(), "first")]);
-    fs::write(folder.path().join("history.ndjson"), &output.stdout).unwrap();
-    (folder, String::from_utf8(output.stdout).unwrap())
+    let text = exported(&disk);
+    for name in disk.files() {
+        let file = folder.path().join("first").join(&name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, disk.content(&name)).unwrap();
+    }
+    fs::write(folder.path().join("history.ndjson"), &text).unwrap();
+    (folder, text)
 }
 
 fn at(folder: &Path, name: &str) -> String {
