@@ -125,11 +125,18 @@ impl RealDisk {
 
 #[derive(Debug)]
 struct RealLock {
-    /// `flock` lasts as long as the open directory.
-    _directory: File,
+    directory: File,
 }
 
 impl Lock for RealLock {}
+
+impl Drop for RealLock {
+    fn drop(&mut self) {
+        // Closing is not enough: `flock` lasts until the last copy of the descriptor is closed, and a process that is
+        // being started has copies of all of them until its `exec`. Where this fails, closing has to do.
+        drop(self.directory.unlock());
+    }
+}
 
 impl Disk for RealDisk {
     fn lock(&self) -> io::Result<Box<dyn Lock>> {
@@ -137,9 +144,7 @@ impl Disk for RealDisk {
         // would write one log.
         let directory = File::open(&self.root)?;
         match directory.try_lock() {
-            Ok(()) => Ok(Box::new(RealLock {
-                _directory: directory,
-            })),
+            Ok(()) => Ok(Box::new(RealLock { directory })),
             Err(TryLockError::WouldBlock) => Err(ErrorKind::WouldBlock.into()),
             Err(TryLockError::Error(error)) => Err(error),
         }
@@ -236,6 +241,18 @@ mod tests {
         assert_eq!(refused.kind(), ErrorKind::WouldBlock);
         drop(first);
         assert!(RealDisk::new(folder.path()).lock().is_ok());
+    }
+
+    #[test]
+    fn a_copy_of_the_descriptor_in_a_process_that_is_just_starting_keeps_nobody_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = File::open(folder.path()).unwrap();
+        directory.try_lock().unwrap();
+        // As fork leaves it until exec.
+        let copy = directory.try_clone().unwrap();
+        drop(RealLock { directory });
+        assert!(RealDisk::new(folder.path()).lock().is_ok());
+        drop(copy);
     }
 
     /// A lock file was once removed as stale while its owner lived: the second process replaced the log under the
