@@ -108,6 +108,8 @@ mutants! {
     TellsEventsBeforeTheSync,
     /// A batch counts as durable without a sync.
     SyncsNothing,
+    /// The next batch is written while the one before is being synced.
+    WritesBesideTheSync,
     /// A failed sync is passed over.
     GoesOnAfterAFailedSync,
     /// A checkpoint is published before the log is durable to it.

@@ -117,6 +117,7 @@ fn check_for(mutant: Mutant) -> Check {
         Mutant::AnswersBeforeTheSync | Mutant::ReadsBeforeTheSync | Mutant::TellsEventsBeforeTheSync => {
             test!(answers::nothing_is_heard_before_the_sync_that_makes_it_true)
         }
+        Mutant::WritesBesideTheSync => test!(answers::a_batch_is_written_after_the_sync_of_the_one_before),
         Mutant::GoesOnAfterAFailedSync => {
             test!(answers::a_failed_sync_says_what_is_true_of_each_job_and_stops_the_store)
         }

@@ -92,6 +92,25 @@ pub(crate) fn nothing_is_heard_before_the_sync_that_makes_it_true() {
 }
 
 #[test]
+pub(crate) fn a_batch_is_written_after_the_sync_of_the_one_before() {
+    let (disk, store) = with_money();
+    // Opening writes the old tail again, several batches to a sync, into a segment that does not count yet.
+    let before = disk.overtook();
+    for n in 0..20 {
+        let held = disk.hold_syncs();
+        let mut answers = hand_in(&store, vec![credit("a", &format!("synced-{n}"), 1)]);
+        disk.await_held_sync();
+        answers.extend(hand_in(&store, vec![credit("a", &format!("open-{n}"), 1)]));
+        drop(held);
+        for answer in answers {
+            drop(store.block_on(answer).unwrap());
+        }
+    }
+    assert_eq!(disk.overtook(), before);
+    close_and_verify(store, &disk);
+}
+
+#[test]
 fn a_read_of_what_is_durable_does_not_wait() {
     let (disk, store) = with_money();
     let held = disk.hold_syncs();

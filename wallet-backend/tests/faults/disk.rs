@@ -50,6 +50,10 @@ struct Inner {
     /// Published so far.
     checkpoints: usize,
     last_log_write: Option<(String, usize, Vec<u8>)>,
+    /// A batch was written and no sync has returned since.
+    unsynced_batch: bool,
+    /// Batches that were written nevertheless.
+    overtook: usize,
 }
 
 #[derive(Debug, Default)]
@@ -234,6 +238,12 @@ impl FaultDisk {
         inner.durable_names.remove(name);
     }
 
+    /// Batches that were written before the sync of the one before had returned, so far. Batches are short here: each
+    /// is one write.
+    pub(crate) fn overtook(&self) -> usize {
+        self.inner().overtook
+    }
+
     /// The last batch that was written to a segment: file, offset, bytes.
     pub(crate) fn last_log_write(&self) -> (String, usize, Vec<u8>) {
         self.inner().last_log_write.clone().unwrap()
@@ -400,7 +410,10 @@ impl DiskFile for FaultFile {
         let at = usize::try_from(offset).unwrap();
         // Preparing a segment writes its zeros and its head from byte 0 on.
         if self.name.starts_with("log/") && at > 0 {
-            self.disk.inner().last_log_write = Some((self.name.clone(), at, bytes.to_vec()));
+            let mut inner = self.disk.inner();
+            inner.last_log_write = Some((self.name.clone(), at, bytes.to_vec()));
+            inner.overtook += usize::from(inner.unsynced_batch);
+            inner.unsynced_batch = true;
         }
         let bytes = bytes.to_vec();
         self.change(Op::Write, Change::Bytes { at, bytes })
@@ -423,6 +436,9 @@ impl DiskFile for FaultFile {
             inner.stalled -= 1;
         }
         inner.step(Op::Sync).map_err(|(error, _)| error)?;
+        if self.name.starts_with("log/") {
+            inner.unsynced_batch = false;
+        }
         let node = inner.nodes.get_mut(&self.node).unwrap();
         node.durable = node.current.clone();
         node.unsynced.clear();

@@ -321,6 +321,12 @@ impl State {
         !self.open.payload.is_empty() && self.in_flight.is_none()
     }
 
+    /// The open batch as it is: segment, first page, payload. For the mutant that writes it too early.
+    pub(super) fn opened(&self) -> Option<(Arc<Segment>, u32, Vec<u8>)> {
+        let open = &self.open;
+        (!open.payload.is_empty()).then(|| (Arc::clone(&open.segment), open.first, open.payload.clone()))
+    }
+
     /// Seals the open batch and begins the next one behind it.
     pub(super) fn seal(&mut self) -> Sealed {
         let pages = pages_for(self.open.payload.len());

@@ -90,7 +90,7 @@ fn guard(shared: &Shared, work: impl FnOnce(&Shared)) {
 fn write_batches(shared: &Shared, pace: Pace) {
     while let Some((sealed, before)) = next_batch(shared, pace) {
         let written = write_batch(&sealed.segment, sealed.first, &before, 0, &sealed.payload)
-            .and_then(|end| sync(&sealed.segment).map(|()| end));
+            .and_then(|end| sync(shared, &sealed.segment, &end).map(|()| end));
         match written {
             Ok(end) => {
                 let (answers, durable) = {
@@ -116,14 +116,37 @@ fn is_cutting(shared: &Shared) -> bool {
     state.cut.is_some() && state.stopped.is_none()
 }
 
-fn sync(segment: &Segment) -> io::Result<()> {
+fn sync(shared: &Shared, segment: &Segment, end: &Mark) -> io::Result<()> {
     if is_on(Mutant::SyncsNothing) {
         return Ok(());
+    }
+    if is_on(Mutant::WritesBesideTheSync) {
+        return sync_beside_the_next(shared, segment, end);
     }
     match segment.file.sync() {
         Err(_) if is_on(Mutant::GoesOnAfterAFailedSync) => Ok(()),
         synced => synced,
     }
+}
+
+/// What a mutant does: while this batch is synced, the next one is written already, as far as it has come.
+fn sync_beside_the_next(shared: &Shared, segment: &Segment, end: &Mark) -> io::Result<()> {
+    std::thread::scope(|scope| {
+        let syncing = scope.spawn(|| segment.file.sync());
+        loop {
+            let synced = syncing.is_finished();
+            let opened = shared.lock().opened();
+            if let Some((segment, first, payload)) = opened {
+                write_batch(&segment, first, end, 0, &payload)?;
+                break;
+            }
+            if synced {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        syncing.join().unwrap_or(Ok(()))
+    })
 }
 
 /// Waits for a batch and seals it. `None` when there is nothing more to come.
