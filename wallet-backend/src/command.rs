@@ -207,6 +207,20 @@ impl Changes {
 }
 
 impl EntryKind {
+    /// Every one.
+    pub const ALL: [Self; 10] = [
+        Self::Credit,
+        Self::Debit,
+        Self::TransferIn,
+        Self::TransferOut,
+        Self::Consolidate,
+        Self::Settle,
+        Self::Hold,
+        Self::Capture,
+        Self::Release,
+        Self::Reversal,
+    ];
+
     /// The name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

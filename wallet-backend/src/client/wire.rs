@@ -221,7 +221,7 @@ impl Told for Receipt {
             kind: one_of(
                 "type",
                 &json.r#type,
-                &RECEIPT_KINDS.map(|kind| (kind.as_str(), kind)),
+                &ReceiptKind::ALL.map(|kind| (kind.as_str(), kind)),
             )?,
             amount: parsed("amount", Amount::new(json.amount))?,
             currency: parsed("currency", Currency::new(&json.currency))?,
@@ -365,7 +365,7 @@ fn entry(account: &AccountId, json: EntryJson) -> Read<Entry> {
         kind: one_of(
             "type",
             &json.r#type,
-            &ENTRY_KINDS.map(|kind| (kind.as_str(), kind)),
+            &EntryKind::ALL.map(|kind| (kind.as_str(), kind)),
         )?,
         request: request.transpose()?,
         delta: json.delta,
@@ -405,29 +405,6 @@ impl Told for RequestState {
         }
     }
 }
-
-const RECEIPT_KINDS: [ReceiptKind; 7] = [
-    ReceiptKind::Credit,
-    ReceiptKind::Debit,
-    ReceiptKind::Hold,
-    ReceiptKind::Capture,
-    ReceiptKind::Release,
-    ReceiptKind::Transfer,
-    ReceiptKind::Reversal,
-];
-
-const ENTRY_KINDS: [EntryKind; 10] = [
-    EntryKind::Credit,
-    EntryKind::Debit,
-    EntryKind::TransferIn,
-    EntryKind::TransferOut,
-    EntryKind::Consolidate,
-    EntryKind::Settle,
-    EntryKind::Hold,
-    EntryKind::Capture,
-    EntryKind::Release,
-    EntryKind::Reversal,
-];
 
 const HOLD_STATES: [HoldState; 4] = [
     HoldState::Open,

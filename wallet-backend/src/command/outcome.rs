@@ -50,6 +50,17 @@ pub enum ReceiptKind {
 }
 
 impl ReceiptKind {
+    /// Every one.
+    pub const ALL: [Self; 7] = [
+        Self::Credit,
+        Self::Debit,
+        Self::Hold,
+        Self::Capture,
+        Self::Release,
+        Self::Transfer,
+        Self::Reversal,
+    ];
+
     /// The name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

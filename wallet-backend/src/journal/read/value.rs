@@ -154,34 +154,13 @@ impl FromWord for HoldState {
 
 impl FromWord for EntryKind {
     fn from_word(text: &str) -> Result<Self, String> {
-        const ALL: [EntryKind; 10] = [
-            EntryKind::Credit,
-            EntryKind::Debit,
-            EntryKind::TransferIn,
-            EntryKind::TransferOut,
-            EntryKind::Consolidate,
-            EntryKind::Settle,
-            EntryKind::Hold,
-            EntryKind::Capture,
-            EntryKind::Release,
-            EntryKind::Reversal,
-        ];
-        named(&ALL, Self::as_str, text)
+        named(&Self::ALL, Self::as_str, text)
     }
 }
 
 impl FromWord for ReceiptKind {
     fn from_word(text: &str) -> Result<Self, String> {
-        const ALL: [ReceiptKind; 7] = [
-            ReceiptKind::Credit,
-            ReceiptKind::Debit,
-            ReceiptKind::Hold,
-            ReceiptKind::Capture,
-            ReceiptKind::Release,
-            ReceiptKind::Transfer,
-            ReceiptKind::Reversal,
-        ];
-        named(&ALL, Self::as_str, text)
+        named(&Self::ALL, Self::as_str, text)
     }
 }
 
