@@ -44,6 +44,10 @@ pub(crate) enum Action {
     /// Say why an account has what it has, and what became of a request. Exit 0: said, 1: no such account, or damage, 2:
     /// could not run.
     Explain(explain::Explain),
+    /// Bring the tables of a ledger in a database up to date. Exit 0: they are, 1: they are newer than this build, 2: could
+    /// not run.
+    #[cfg(feature = "mysql")]
+    Migrate(Migrate),
     /// Make API keys.
     #[command(subcommand)]
     Key(KeyAction),
@@ -56,6 +60,14 @@ pub(crate) enum Action {
 pub(crate) enum KeyAction {
     /// Print a secret, which is kept nowhere, and the line that makes it good in the keys file.
     New(KeyNew),
+}
+
+#[cfg(feature = "mysql")]
+#[derive(Debug, Args)]
+pub(crate) struct Migrate {
+    /// mysql://USER:PASSWORD@HOST:PORT/DATABASE
+    #[arg(long, env = "WALLET_STORE", value_name = "STORE", hide_env_values = true)]
+    pub(crate) store: wallet_backend::store::mysql::Address,
 }
 
 #[derive(Debug, Args)]

@@ -1,7 +1,7 @@
 //! The `wallet-backend` command: the wallet as a service, its verifier and its benchmark.
 //!
 //! The only anyhow, and the only exit codes: `serve` 0 after a graceful stop, 1 when it could not start; `verify`,
-//! `reconcile`, `export`, `import`, `backup`, `restore`, `explain` and `bench` 0 clean, 1 found something wrong, 2 could not
+//! `reconcile`, `export`, `import`, `backup`, `restore`, `explain`, `migrate` and `bench` 0 clean, 1 found something wrong, 2 could not
 //! run; `key new` 0, or 1 for a name that is none.
 
 use std::io::Write as _;
@@ -37,6 +37,8 @@ fn main() -> ExitCode {
         Action::Backup(args) => (copies::backup(&args), ExitCode::from(2)),
         Action::Restore(args) => (copies::restore(&args), ExitCode::from(2)),
         Action::Explain(args) => (explain::explain(&args), ExitCode::from(2)),
+        #[cfg(feature = "mysql")]
+        Action::Migrate(args) => (migrate(&args), ExitCode::from(2)),
         Action::Key(KeyAction::New(args)) => (new_key(&args), ExitCode::from(1)),
         Action::Bench(Bench::Engine(args)) => (bench(&args), ExitCode::from(2)),
     };
@@ -109,6 +111,22 @@ fn reload(args: &Serve, access: &Access) {
             tracing::error!(error, "who may call stays as it was");
         }
     }
+}
+
+#[cfg(feature = "mysql")]
+fn migrate(args: &config::Migrate) -> anyhow::Result<ExitCode> {
+    use wallet_backend::store::mysql::{Migrated, OpenError, SchemaError, migrate};
+    match migrate(&args.store) {
+        Ok(Migrated { from, to }) if from == to => say(&format!("schema {to}: up to date")),
+        Ok(Migrated { from: 0, to }) => say(&format!("schema {to}: set up")),
+        Ok(Migrated { from, to }) => say(&format!("schema {to}: brought up from {from}")),
+        Err(error @ OpenError::Schema(SchemaError::Newer { .. })) => {
+            eprintln!("wallet-backend: {error}");
+            return Ok(ExitCode::from(1));
+        }
+        Err(error) => return Err(error.into()),
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Prints a secret and its line for the keys file, each behind its name.

@@ -14,6 +14,8 @@ use crate::ledger::invariants::{Standing, Violation};
 pub mod any;
 pub mod embedded;
 pub mod memory;
+#[cfg(feature = "mysql")]
+pub mod mysql;
 pub mod page;
 
 /// A queued task or batch, and who waits for its answer.
