@@ -33,6 +33,8 @@ mod http;
 mod import;
 #[cfg(debug_assertions)]
 mod mutants;
+#[cfg(feature = "mysql")]
+mod mysql;
 #[cfg(feature = "http")]
 mod process;
 mod properties;
