@@ -14,6 +14,8 @@ use crate::config::bench::{Engine, Work};
 
 mod accounts;
 mod folder;
+#[cfg(feature = "mysql")]
+pub(crate) mod hot;
 mod http;
 mod library;
 mod measure;

@@ -17,6 +17,8 @@ use wallet_backend::http::serve::Server;
 use wallet_backend::http::webhooks::Webhooks;
 use wallet_backend::http::{Ending, HttpOptions, router};
 
+#[cfg(feature = "mysql")]
+use self::config::bench::hot::HotAccount;
 use self::config::bench::{Bench, Engine};
 use self::config::{Action, Cli, KeyAction, KeyNew, Serve, StoreLocation};
 
@@ -41,6 +43,13 @@ fn main() -> ExitCode {
         Action::Migrate(args) => (migrate(&args), ExitCode::from(2)),
         Action::Key(KeyAction::New(args)) => (new_key(&args), ExitCode::from(1)),
         Action::Bench(Bench::Engine(args)) => (bench(&args), ExitCode::from(2)),
+        #[cfg(feature = "mysql")]
+        Action::Bench(Bench::HotAccount(args)) => (hot_account(&args), ExitCode::from(2)),
+        #[cfg(feature = "mysql")]
+        Action::Bench(Bench::HotClients) => (
+            bench::hot::client::run().map(|()| ExitCode::SUCCESS),
+            ExitCode::from(2),
+        ),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("wallet-backend: {error:#}");
@@ -152,6 +161,24 @@ fn bench(args: &Engine) -> anyhow::Result<ExitCode> {
     }
     let mut sound = true;
     bench::engine(args, &mut |row| {
+        sound &= row.invariants_ok;
+        say(&if args.json {
+            serde_json::to_string(&row)?
+        } else {
+            row.to_string()
+        });
+        Ok(())
+    })?;
+    Ok(ExitCode::from(u8::from(!sound)))
+}
+
+#[cfg(feature = "mysql")]
+fn hot_account(args: &HotAccount) -> anyhow::Result<ExitCode> {
+    if !args.json {
+        say(bench::hot::HEADINGS);
+    }
+    let mut sound = true;
+    bench::hot::run(args, &mut |row| {
         sound &= row.invariants_ok;
         say(&if args.json {
             serde_json::to_string(&row)?

@@ -65,6 +65,59 @@ fn every_work_is_a_row_whose_invariants_hold_and_leaves_nothing_behind() {
 }
 
 #[test]
+#[cfg(feature = "mysql")]
+#[ignore = "needs MariaDB: tests/run"]
+fn a_private_server_is_measured_in_two_processes_and_gone_afterwards() {
+    let folder = tempfile::tempdir().unwrap();
+    let chart = folder.path().join("chart.svg");
+    let directory = folder.path().to_str().unwrap();
+    let output = binary(
+        &[
+            &["bench", "hot-account", "--private", "mariadb", "--dir", directory],
+            [
+                "--json",
+                "--seconds",
+                "1",
+                "--clients",
+                "3,64",
+                "--processes",
+                "2",
+            ]
+            .as_slice(),
+            ["--operation", "mixed", "--chart", chart.to_str().unwrap()].as_slice(),
+        ]
+        .concat(),
+    )
+    .output()
+    .unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let rows: Vec<Value> = stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let picture = std::fs::read_to_string(&chart).unwrap();
+    assert_eq!(
+        (&rows[0]["mode"], &rows[0]["clients"]),
+        (&"single".into(), &64.into())
+    );
+    for row in &rows {
+        let mode = row["mode"].as_str().unwrap();
+        let published = mode.starts_with("published");
+        assert!(published || row["invariants_ok"] == true, "{row}");
+        assert!(published || row["ops_per_s"].as_f64().unwrap() > 0.0, "{row}");
+        assert!(row["server_cpu_s"].as_f64().is_some(), "{row}");
+        assert!(row["ratio_to_single_row"].as_f64().is_some(), "{row}");
+        assert_eq!(row["processes"], 2);
+        assert!(picture.contains(&format!(">{mode}</text>")), "{mode}");
+    }
+    // Every published mode breaks its books, sooner or later; none of the others.
+    let broken = rows.iter().any(|row| row["invariants_ok"] == false);
+    assert_eq!(output.status.code(), Some(i32::from(broken)));
+    let left: Vec<_> = folder.path().read_dir().unwrap().flatten().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+}
+
+#[test]
 fn people_get_a_table_of_what_they_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     let output = bench(

@@ -97,14 +97,16 @@ impl Traffic {
     }
 }
 
-/// 36 characters: a counter in a disguise that spreads it (the finaliser of SplitMix64), so that ids sort at random.
-fn id(number: u64) -> String {
-    let mix = |number: u64| {
-        let number = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        number ^ (number >> 31)
-    };
+/// Spreads a counter: the finaliser of SplitMix64.
+pub(super) fn mix(number: u64) -> u64 {
+    let number = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    number ^ (number >> 31)
+}
+
+/// 36 characters: a counter in a disguise that spreads it, so that ids sort at random.
+pub(super) fn id(number: u64) -> String {
     let (high, low) = (mix(number), mix(!number));
     let bytes = [high.to_be_bytes(), low.to_be_bytes()];
     let mut id = String::with_capacity(36);
