@@ -2,7 +2,8 @@
 //!
 //! Every account has a lane, first in first out. A batch waits for nobody: it is whatever queued while the last one
 //! was under way, lanes in turn, so that a hot account delays a cold one by a batch at most. Many are decided while the
-//! last batch is on its way to the disk, few once it is there. What one caller sends as a batch of its own
+//! last batch is on its way to the disk, few once it is there; where batches run side by side, each lane is in one of
+//! them at most ([`HandOver`]). What one caller sends as a batch of its own
 //! ([`Batch`](crate::command::Batch)) has a turn like a lane, and goes whole. Everything is bounded ([`Limits`]) and
 //! every wait ends ([`ANSWER_WITHIN`]). The combiner owns one named thread with a runtime of its own, so callers may
 //! live on any runtime that has its timers on.
@@ -18,18 +19,19 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use tokio::time::Instant;
 
-use self::in_flight::{Claims, InFlight};
-use self::lanes::{Lanes, Queued};
+use self::guard::{Guard, Observer, Timer};
+use self::in_flight::InFlight;
+use self::lanes::{Handed, Lanes, Queued};
 use crate::account::{AccountId, Hold, RequestId};
 use crate::command::{AccountView, Answer, HoldView, LedgerError, PastView, RequestView, Work};
-use crate::store::{Cursor, EntryPage, FEW, Job, Moment, Store};
+use crate::store::{Cursor, EntryPage, FEW, HandOver, Job, Moment, Store};
 use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
-use crate::sync::{Notify, Runtime, thread, timeout, watch};
+use crate::sync::{Runtime, thread, timeout, watch};
 
 mod cuts;
 mod events;
+mod guard;
 mod in_flight;
 mod lanes;
 mod ticket;
@@ -77,8 +79,6 @@ pub enum Observed {
     Committed { took: Duration },
 }
 
-type Observer = Box<dyn Fn(Observed) + Send + Sync>;
-
 /// A store with its queue in front.
 pub struct Combiner<S: Store> {
     shared: Arc<Shared<S>>,
@@ -88,9 +88,8 @@ pub struct Combiner<S: Store> {
 
 struct Shared<S> {
     store: S,
-    lanes: Lanes,
+    lanes: Arc<Lanes>,
     in_flight: InFlight,
-    wake: Notify,
     /// How many decisions wake the thread.
     wake_at: AtomicUsize,
     phase: AtomicU8,
@@ -119,10 +118,9 @@ impl<S: Store> Combiner<S> {
         F: Future<Output = ()>,
     {
         let shared = Arc::new(Shared {
+            lanes: Arc::new(Lanes::new(limits, store.handing_over())),
             store,
-            lanes: Lanes::new(limits),
             in_flight: InFlight::default(),
-            wake: Notify::new(),
             wake_at: AtomicUsize::new(1),
             phase: AtomicU8::new(OPEN),
             observer: Arc::default(),
@@ -218,10 +216,11 @@ impl<S: Store> Queue<S> {
         let (reply, answer) = oneshot::channel();
         // A batch of nothing adds nothing to what is queued.
         let empty = work.weight() == 0;
-        self.0.lanes.push(Queued { work, reply, claims })?;
+        let has_turn = self.0.lanes.push(Queued { work, reply, claims })?;
         // Who makes the lanes empty sets this to one before: what is pushed after that finds one.
-        if empty || self.0.lanes.queued() >= self.0.wake_at.load(Ordering::Acquire) {
-            self.0.wake.notify_one();
+        let enough = || empty || self.0.lanes.queued() >= self.0.wake_at.load(Ordering::Acquire);
+        if has_turn && enough() {
+            self.0.lanes.wake.notify_one();
         }
         Ok(Ticket { answer, repeats })
     }
@@ -367,13 +366,17 @@ impl<S: Store> Shared<S> {
             let batch = self.lanes.batch();
             if !batch.is_empty() {
                 self.run(batch).await;
-                self.gather().await;
+                // Otherwise each lane gathers by itself, while a batch of it is under way.
+                if self.lanes.hand_over == HandOver::Ahead {
+                    self.gather().await;
+                }
                 // A store that never waits would keep the job beside it from its turn.
                 tokio::task::yield_now().await;
-            } else if self.phase() == OPEN {
-                self.wake.notified().await;
-            } else if self.lanes.close_if_empty(CLOSED) {
+            } else if self.phase() != OPEN && self.lanes.close_if_empty(CLOSED) {
                 break;
+            } else {
+                // Whoever makes a turn, or ends the last that is under way, wakes this afterwards.
+                self.lanes.wake.notified().await;
             }
         }
         self.store.close().await;
@@ -385,7 +388,7 @@ impl<S: Store> Shared<S> {
         self.wake_at.store(FEW, Ordering::Release);
         let enough = async {
             while self.lanes.queued() < FEW && self.phase() == OPEN {
-                self.wake.notified().await;
+                self.lanes.wake.notified().await;
             }
         };
         tokio::select! {
@@ -395,21 +398,16 @@ impl<S: Store> Shared<S> {
         self.wake_at.store(1, Ordering::Release);
     }
 
-    async fn run(&self, batch: Vec<Queued>) {
-        let jobs = batch.iter().map(|queued| queued.work.weight()).sum();
+    async fn run(&self, batch: Vec<Handed>) {
+        let jobs = batch.iter().map(|handed| handed.job.work.weight()).sum();
         if let Some(observer) = self.observer.get() {
             observer(Observed::Batch { jobs });
         }
-        let timer = Arc::new(Timer {
-            observer: Arc::clone(&self.observer),
-            started: Instant::now(),
-        });
-        let with_guard = |queued: Queued| {
-            let guard = Guard {
-                _claims: queued.claims,
-                _timer: Arc::clone(&timer),
-            };
-            Job::with(queued.work, queued.reply, Some(Box::new(guard)))
+        let timer = Arc::new(Timer::start(&self.observer));
+        let with_guard = |Handed { job, lease }| {
+            let Queued { work, reply, claims } = job;
+            let guard = Guard::new(claims, lease, Arc::clone(&timer));
+            Job::with(work, reply, Some(Box::new(guard)))
         };
         let batch = batch.into_iter().map(with_guard).collect();
         drop(timer);
@@ -437,7 +435,7 @@ impl<S: Store> Shared<S> {
             .compare_exchange(OPEN, CLOSING, release, relaxed)
             .is_ok()
         {
-            self.wake.notify_one();
+            self.lanes.wake.notify_one();
         }
     }
 
@@ -459,27 +457,6 @@ impl<S: fmt::Debug> fmt::Debug for Shared<S> {
             .field("queued", &self.lanes.queued())
             .field("phase", &self.phase)
             .finish_non_exhaustive()
-    }
-}
-
-/// What every job carries until its answer.
-struct Guard {
-    _claims: Claims,
-    _timer: Arc<Timer>,
-}
-
-/// Falls with the last guard of a batch.
-struct Timer {
-    observer: Arc<OnceLock<Observer>>,
-    started: Instant,
-}
-
-impl Drop for Timer {
-    fn drop(&mut self) {
-        if let Some(observer) = self.observer.get() {
-            let took = self.started.elapsed();
-            observer(Observed::Committed { took });
-        }
     }
 }
 

@@ -26,6 +26,9 @@ mod store;
 #[path = "../tests/interleavings/sync.rs"]
 mod sync;
 
+#[macro_use]
+#[path = "../tests/as_the_model.rs"]
+mod as_the_model;
 #[path = "../tests/interleavings/run.rs"]
 mod run;
 

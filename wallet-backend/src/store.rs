@@ -217,6 +217,16 @@ impl Moment {
 /// Fewer decisions than these take less time than it takes to wake the thread that makes them.
 pub const FEW: usize = 64;
 
+/// When the next jobs of an account's lane may be handed to a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandOver {
+    /// Whenever it takes jobs: it decides them ahead of the answers to those before, in the order in which it gets them.
+    Ahead,
+    /// Once all that it has of the lane are answered. Several batches may be under way side by side, of which no two
+    /// have jobs of one lane: transactions that would wait for each other's rows, and might change places.
+    OneBatchAtATime,
+}
+
 /// A ledger's storage. Every answer, be it a receipt, a refusal, a replay or a read, waits until all that its
 /// decision saw is durable.
 pub trait Store: Send + Sync + 'static {
@@ -227,8 +237,13 @@ pub trait Store: Send + Sync + 'static {
     /// [`Batch`]: crate::command::Batch
     fn run(&self, jobs: Vec<Job>) -> impl Future<Output = ()> + Send;
 
+    /// Always the same.
+    fn handing_over(&self) -> HandOver {
+        HandOver::Ahead
+    }
+
     /// Resolves once all that was decided before is durable, or never will be: then deciding has nothing left to run
-    /// ahead of.
+    /// ahead of. Asked of a store to which jobs are handed [`HandOver::Ahead`].
     fn settled(&self) -> impl Future<Output = ()> + Send {
         std::future::ready(())
     }

@@ -23,6 +23,7 @@ use wallet_backend::store::{
 use crate::support::{abandon, credit, debit, id, ordinary, request, tidy};
 
 mod batches;
+mod one_batch_at_a_time;
 
 /// A model that says which batch it has got and runs it once it has a permit.
 #[derive(Debug)]
@@ -49,83 +50,7 @@ impl Store for Gated {
         self.model.run(jobs).await;
     }
 
-    async fn account(&self, id: &AccountId) -> Result<Option<AccountView>, LedgerError> {
-        self.model.account(id).await
-    }
-
-    async fn past(&self, id: &AccountId, moment: &Moment) -> Result<Option<PastView>, LedgerError> {
-        self.model.past(id, moment).await
-    }
-
-    async fn accounts(
-        &self,
-        after: Option<&AccountId>,
-        limit: usize,
-    ) -> Result<Vec<AccountView>, LedgerError> {
-        self.model.accounts(after, limit).await
-    }
-
-    async fn entries(
-        &self,
-        id: &AccountId,
-        after: &Cursor,
-        limit: usize,
-    ) -> Result<Option<EntryPage>, LedgerError> {
-        self.model.entries(id, after, limit).await
-    }
-
-    async fn request(
-        &self,
-        account: &AccountId,
-        request: &RequestId,
-    ) -> Result<Option<RequestView>, LedgerError> {
-        self.model.request(account, request).await
-    }
-
-    async fn hold(&self, account: &AccountId, hold: &RequestId) -> Result<Option<HoldView>, LedgerError> {
-        self.model.hold(account, hold).await
-    }
-
-    fn id(&self) -> u64 {
-        self.model.id()
-    }
-
-    async fn events(
-        &self,
-        after: EventCursor,
-        account: Option<&AccountId>,
-        limit: usize,
-    ) -> Result<Option<EventPage>, LedgerError> {
-        self.model.events(after, account, limit).await
-    }
-
-    async fn event_after(&self, number: u64) -> Result<(), LedgerError> {
-        self.model.event_after(number).await
-    }
-
-    fn newest_event(&self) -> u64 {
-        self.model.newest_event()
-    }
-
-    async fn cuts(&self, ids: &[AccountId]) -> Result<Vec<Cut>, LedgerError> {
-        self.model.cuts(ids).await
-    }
-
-    async fn general_ledger(&self, opening: GeneralLedger) -> Result<GeneralLedger, LedgerError> {
-        self.model.general_ledger(opening).await
-    }
-
-    fn untidy(&self, limit: usize) -> Vec<AccountId> {
-        self.model.untidy(limit)
-    }
-
-    fn pending(&self) -> u64 {
-        self.model.pending()
-    }
-
-    fn health(&self) -> Result<(), LedgerError> {
-        self.model.health()
-    }
+    as_the_model!(model);
 
     async fn close(&self) {
         self.model.close().await;
@@ -169,7 +94,7 @@ fn scene(limits: Limits) -> Scene {
 }
 
 /// One poll: enough to queue.
-fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
+fn poll<F: Future + ?Sized>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 

@@ -6,6 +6,8 @@
     reason = "a test that meets the unexpected should stop there and say where"
 )]
 
+#[macro_use]
+mod as_the_model;
 mod backup;
 #[cfg(feature = "http")]
 mod bank;

@@ -2,6 +2,10 @@
 //!
 //! A lane exists while it has jobs, and its account is then in `ready` or in the hands of [`Lanes::batch`]. Both
 //! change under the lane's shard lock (lock order: shard, then `ready`), so no job is ever left without a turn.
+//!
+//! Where lanes are handed over one batch at a time, a lane is leased from its turn on until all of its jobs that were
+//! taken are answered ([`Lease`]). It exists meanwhile, with jobs or without, and is not in `ready`: the end of the
+//! lease puts it back there, or takes it away.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
@@ -14,8 +18,9 @@ use super::Limits;
 use super::in_flight::Claims;
 use crate::account::AccountId;
 use crate::command::{Answer, LedgerError, Task, Work};
+use crate::store::HandOver;
 use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard, Notify};
 
 /// A job before it is handed to the store.
 #[derive(Debug)]
@@ -25,16 +30,45 @@ pub(super) struct Queued {
     pub(super) claims: Claims,
 }
 
+/// A job that was taken.
+pub(super) struct Handed {
+    pub(super) job: Queued,
+    pub(super) lease: Option<Arc<Lease>>,
+}
+
 /// Every lane.
 #[derive(Debug)]
 pub(super) struct Lanes {
     limits: Limits,
-    lanes: DashMap<AccountId, VecDeque<(Queued, Place)>>,
+    pub(super) hand_over: HandOver,
+    lanes: DashMap<AccountId, Lane>,
     ready: Mutex<Ready>,
+    /// Wakes who takes batches.
+    pub(super) wake: Notify,
     /// Tasks in lanes.
     queued: Arc<AtomicUsize>,
     /// Commands in batches.
     in_batches: Arc<AtomicUsize>,
+}
+
+/// The jobs of one account that wait.
+#[derive(Debug, Default)]
+struct Lane {
+    jobs: VecDeque<(Queued, Place)>,
+    leased: bool,
+}
+
+/// Jobs of a lane that are under way, or a caller's batch, where what is under way counts. Falls with the last of them.
+#[derive(Debug)]
+pub(super) struct Lease {
+    lanes: Arc<Lanes>,
+    lane: Option<AccountId>,
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.lanes.end_lease(self.lane.take());
+    }
 }
 
 /// Whose turn it is.
@@ -51,6 +85,7 @@ struct Ready {
     turns: VecDeque<Turn>,
     /// As many as have a turn.
     batches: VecDeque<(Queued, Place)>,
+    leases: usize,
     /// Why no new lane may be made.
     closed: Option<String>,
 }
@@ -70,15 +105,18 @@ impl Drop for Place {
 }
 
 impl Lanes {
-    pub(super) fn new(limits: Limits) -> Self {
+    pub(super) fn new(limits: Limits, hand_over: HandOver) -> Self {
         Self {
             limits,
+            hand_over,
             lanes: DashMap::new(),
             ready: Mutex::new(Ready {
                 turns: VecDeque::new(),
                 batches: VecDeque::new(),
+                leases: 0,
                 closed: None,
             }),
+            wake: Notify::new(),
             queued: Arc::default(),
             in_batches: Arc::default(),
         }
@@ -90,8 +128,9 @@ impl Lanes {
         self.queued.load(Ordering::Relaxed).saturating_add(in_batches)
     }
 
-    /// Puts a job at the end of its lane, or of the batches.
-    pub(super) fn push(&self, job: Queued) -> Result<(), LedgerError> {
+    /// Puts a job at the end of its lane, or of the batches. Says whether it has a turn, or will get one when what is
+    /// under way ends.
+    pub(super) fn push(&self, job: Queued) -> Result<bool, LedgerError> {
         match &job.work {
             Work::Task(task) => {
                 let tidies = matches!(task, Task::Tidy { .. });
@@ -102,7 +141,7 @@ impl Lanes {
         }
     }
 
-    fn push_batch(&self, job: Queued) -> Result<(), LedgerError> {
+    fn push_batch(&self, job: Queued) -> Result<bool, LedgerError> {
         let count = job.work.weight();
         // A batch that is larger than all the places takes them all.
         let place = take(
@@ -117,20 +156,20 @@ impl Lanes {
         }
         ready.batches.push_back((job, place));
         ready.turns.push_back(Turn::Batch);
-        Ok(())
+        Ok(true)
     }
 
-    fn push_task(&self, account: AccountId, job: Queued, tidies: bool) -> Result<(), LedgerError> {
+    fn push_task(&self, account: AccountId, job: Queued, tidies: bool) -> Result<bool, LedgerError> {
         let place = take(&self.queued, 1, self.limits.store)?;
         match self.lanes.entry(account) {
             // Tidying is what makes a lane of credits that wait go on: a few jobs that nobody else can send.
-            Entry::Occupied(lane) if lane.get().len() >= self.limits.lane && !tidies => {
+            Entry::Occupied(lane) if lane.get().jobs.len() >= self.limits.lane && !tidies => {
                 let account = lane.key().clone();
                 Err(LedgerError::LaneFull { account })
             }
             Entry::Occupied(mut lane) => {
-                lane.get_mut().push_back((job, place));
-                Ok(())
+                lane.get_mut().jobs.push_back((job, place));
+                Ok(!lane.get().leased)
             }
             Entry::Vacant(lane) => {
                 let mut ready = self.ready();
@@ -140,8 +179,11 @@ impl Lanes {
                 }
                 ready.turns.push_back(Turn::Lane(lane.key().clone()));
                 drop(ready);
-                drop(lane.insert(VecDeque::from([(job, place)])));
-                Ok(())
+                drop(lane.insert(Lane {
+                    jobs: VecDeque::from([(job, place)]),
+                    leased: false,
+                }));
+                Ok(true)
             }
         }
     }
@@ -149,21 +191,16 @@ impl Lanes {
     /// Whatever is queued, at most a batch of it. Lanes take turns, and every lane that is ready now gets its share:
     /// a batch divided by the lanes there are, more where room is left. A lane's order is kept. A caller's batch is
     /// taken whole: one that finds no room is first in the next batch.
-    pub(super) fn batch(&self) -> Vec<Queued> {
+    pub(super) fn batch(self: &Arc<Self>) -> Vec<Handed> {
         let mut batch = Vec::new();
+        // Lanes that had their share and have more.
+        let mut left = VecDeque::new();
         let mut room = self.limits.batch;
         let turns = self.ready().turns.len();
         let share = room.checked_div(turns).unwrap_or(1).max(1);
         while room > 0 {
             let mut ready = self.ready();
-            match ready.turns.pop_front() {
-                None => break,
-                Some(Turn::Lane(account)) => {
-                    drop(ready);
-                    let before = batch.len();
-                    self.take(account, share.min(room), &mut batch);
-                    room = room.saturating_sub(batch.len().saturating_sub(before));
-                }
+            let lane = match ready.turns.pop_front() {
                 Some(Turn::Batch) => {
                     let first = ready.batches.front();
                     let weight = first.map_or(0, |(job, _)| job.work.weight());
@@ -171,33 +208,93 @@ impl Lanes {
                         ready.turns.push_front(Turn::Batch);
                         break;
                     }
-                    batch.extend(ready.batches.pop_front().map(|(job, _)| job));
+                    let lease = self.lease(&mut ready, None);
+                    batch.extend(ready.batches.pop_front().map(|(job, _)| Handed { job, lease }));
                     // An empty one takes a turn all the same.
                     room = room.saturating_sub(weight.max(1));
+                    continue;
                 }
+                Some(Turn::Lane(account)) => {
+                    let lease = self.lease(&mut ready, Some(&account));
+                    Some((account, lease))
+                }
+                None => left.pop_front(),
+            };
+            drop(ready);
+            let Some((account, lease)) = lane else { break };
+            let before = batch.len();
+            if let Some(account) = self.take(account, lease.as_ref(), share.min(room), &mut batch) {
+                left.push_back((account, lease));
             }
+            room = room.saturating_sub(batch.len().saturating_sub(before));
+        }
+        if self.hand_over == HandOver::Ahead {
+            let turns = left.into_iter().map(|(account, _)| Turn::Lane(account));
+            self.ready().turns.extend(turns);
         }
         batch
     }
 
-    fn take(&self, account: AccountId, most: usize, batch: &mut Vec<Queued>) {
+    /// Takes at most so many of a lane's jobs. Gives its account back where there are more.
+    fn take(
+        &self,
+        account: AccountId,
+        lease: Option<&Arc<Lease>>,
+        most: usize,
+        batch: &mut Vec<Handed>,
+    ) -> Option<AccountId> {
         let Entry::Occupied(mut lane) = self.lanes.entry(account) else {
-            return;
+            return None;
         };
-        let count = lane.get().len().min(most);
-        batch.extend(lane.get_mut().drain(..count).map(|(job, _)| job));
-        if lane.get().is_empty() {
-            lane.remove();
-        } else {
-            let mut ready = self.ready();
-            ready.turns.push_back(Turn::Lane(lane.key().clone()));
+        let Lane { jobs, leased } = lane.get_mut();
+        let with_lease = |(job, _)| Handed {
+            job,
+            lease: lease.cloned(),
+        };
+        batch.extend(jobs.drain(..jobs.len().min(most)).map(with_lease));
+        *leased = lease.is_some();
+        if !jobs.is_empty() {
+            return Some(lane.key().clone());
         }
+        if lease.is_none() {
+            lane.remove();
+        }
+        None
     }
 
-    /// Ends the queue if nothing waits: from then on no job is taken, so none can be left behind.
+    /// What is taken in this turn is under way, where that counts.
+    fn lease(self: &Arc<Self>, ready: &mut Ready, lane: Option<&AccountId>) -> Option<Arc<Lease>> {
+        (self.hand_over == HandOver::OneBatchAtATime).then(|| {
+            ready.leases = ready.leases.saturating_add(1);
+            Arc::new(Lease {
+                lanes: Arc::clone(self),
+                lane: lane.cloned(),
+            })
+        })
+    }
+
+    /// All that was taken under a lease is answered: the lane's next turn, or its end.
+    fn end_lease(&self, lane: Option<AccountId>) {
+        if let Some(Entry::Occupied(mut lane)) = lane.map(|account| self.lanes.entry(account)) {
+            if lane.get().jobs.is_empty() {
+                lane.remove();
+            } else {
+                lane.get_mut().leased = false;
+                self.ready().turns.push_back(Turn::Lane(lane.key().clone()));
+            }
+        }
+        // Only then: who closes sees the lease or the turn.
+        let mut ready = self.ready();
+        ready.leases = ready.leases.saturating_sub(1);
+        drop(ready);
+        self.wake.notify_one();
+    }
+
+    /// Ends the queue if nothing waits and nothing counts as under way: from then on no job is taken, so none can be
+    /// left behind.
     pub(super) fn close_if_empty(&self, reason: &str) -> bool {
         let mut ready = self.ready();
-        let empty = ready.turns.is_empty();
+        let empty = ready.turns.is_empty() && ready.leases == 0;
         if empty {
             ready.closed.get_or_insert_with(|| reason.to_owned());
         }
@@ -216,7 +313,7 @@ impl Lanes {
         accounts
             .iter()
             .filter_map(|account| self.lanes.remove(account))
-            .flat_map(|(_, lane)| lane)
+            .flat_map(|(_, lane)| lane.jobs)
             .chain(batches)
             .map(|(job, _)| job)
             .collect()

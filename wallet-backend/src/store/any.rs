@@ -4,7 +4,9 @@ use crate::account::{AccountId, RequestId};
 use crate::command::{AccountView, HoldView, LedgerError, PastView, RequestView};
 use crate::store::embedded::Embedded;
 use crate::store::memory::Memory;
-use crate::store::{Cursor, Cut, EntryPage, EventCursor, EventPage, GeneralLedger, Job, Moment, Store};
+use crate::store::{
+    Cursor, Cut, EntryPage, EventCursor, EventPage, GeneralLedger, HandOver, Job, Moment, Store,
+};
 
 /// One of the stores.
 #[derive(Debug)]
@@ -18,6 +20,13 @@ impl Store for AnyStore {
         match self {
             Self::Memory(store) => store.run(jobs).await,
             Self::Embedded(store) => store.run(jobs).await,
+        }
+    }
+
+    fn handing_over(&self) -> HandOver {
+        match self {
+            Self::Memory(store) => store.handing_over(),
+            Self::Embedded(store) => store.handing_over(),
         }
     }
 

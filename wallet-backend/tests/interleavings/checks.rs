@@ -5,14 +5,15 @@ use std::sync::Arc;
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, FailurePersistence, Runner};
 
+use super::database::Database;
 use super::disk::{Platter, Syncing};
 use crate::account::{Account, AccountId, RequestId};
 use crate::combiner::{Combiner, Limits, Queue};
-use crate::command::{Answer, Command, LedgerError, Operation, Outcome, Task};
+use crate::command::{Answer, Batch, BatchMode, Command, LedgerError, Operation, Outcome, Task, Work};
 use crate::money::{Amount, Currency};
-use crate::store::Store;
 use crate::store::embedded::{Embedded, Options};
 use crate::store::memory::Memory;
+use crate::store::{Cursor, Store};
 use crate::sync::thread;
 
 /// Something that threads do, and how many interleavings of it are tried: so many chosen at random, and as many with few
@@ -29,11 +30,21 @@ const fn scenario(name: &'static str, run: fn(), times: usize) -> Scenario {
 }
 
 /// Each has to hold in every interleaving.
-pub(crate) const SOUND: [Scenario; 6] = [
+pub(crate) const SOUND: [Scenario; 8] = [
     scenario(
         "every_job_that_was_taken_before_the_end_is_answered",
         closing_in_memory,
         2_000,
+    ),
+    scenario(
+        "a_lane_is_in_one_batch_at_a_time_and_gets_its_next_turn",
+        side_by_side,
+        1_000,
+    ),
+    scenario(
+        "closing_waits_for_every_batch_under_way",
+        closing_side_by_side,
+        1_000,
     ),
     scenario(
         "an_answer_comes_after_its_sync_and_a_read_after_what_it_saw",
@@ -77,26 +88,38 @@ fn config() -> Config {
 }
 
 fn alice() -> AccountId {
-    AccountId::new("alice").unwrap()
+    account("alice")
+}
+
+fn account(id: &str) -> AccountId {
+    AccountId::new(id).unwrap()
 }
 
 fn credit(id: &str) -> Task {
-    Task::Run(Command {
-        account: alice(),
+    Task::Run(credit_of(alice(), id))
+}
+
+fn credit_of(account: AccountId, id: &str) -> Command {
+    Command {
+        account,
         request: RequestId::new(id).unwrap(),
         operation: Operation::Credit {
             amount: Amount::new(1).unwrap(),
             memo: None,
         },
-    })
+    }
 }
 
 fn open() -> Task {
-    Task::Open(Account::new(alice(), Currency::new("EUR").unwrap()))
+    open_as(alice())
 }
 
-fn answer<S: Store>(queue: &Queue<S>, task: Task) -> Result<Answer, LedgerError> {
-    shuttle::future::block_on(queue.submit(task))
+fn open_as(account: AccountId) -> Task {
+    Task::Open(Account::new(account, Currency::new("EUR").unwrap()))
+}
+
+fn answer<S: Store>(queue: &Queue<S>, work: impl Into<Work>) -> Result<Answer, LedgerError> {
+    shuttle::future::block_on(queue.submit(work))
 }
 
 fn is_posted(answer: &Result<Answer, LedgerError>) -> bool {
@@ -201,7 +224,73 @@ fn closing_in_memory() {
     assert_eq!(queue.queued(), 0);
 }
 
-/// The same on disk; what was answered is there when the directory is opened again, and what was refused is not.
+/// Two who pay into one account, and one into another, more than a batch takes.
+fn side_by_side() {
+    let database = Database::default();
+    let limits = Limits {
+        batch: 2,
+        ..Limits::default()
+    };
+    let combiner = Combiner::start(database.clone(), limits, async |_| {}).unwrap();
+    let bob = account("bob");
+    for id in [alice(), bob.clone()] {
+        answer(&combiner.queue(), open_as(id)).unwrap();
+    }
+    let payers = [
+        (alice(), ["a0", "a1"]),
+        (alice(), ["a2", "a3"]),
+        (bob, ["b0", "b1"]),
+    ]
+    .map(|(id, names)| {
+        let queue = combiner.queue();
+        thread::spawn(move || {
+            let [first, second] =
+                names.map(|name| queue.enqueue(Task::Run(credit_of(id.clone(), name))).unwrap());
+            assert!(is_posted(&shuttle::future::block_on(second.answer())));
+            assert!(is_posted(&shuttle::future::block_on(first.answer())));
+        })
+    });
+    for payer in payers {
+        payer.join().unwrap();
+    }
+    let page = shuttle::future::block_on(combiner.queue().entries(&alice(), &Cursor::default(), 10));
+    let decided: Vec<String> = page
+        .unwrap()
+        .entries
+        .into_iter()
+        .map(|entry| entry.request.unwrap().to_string())
+        .collect();
+    let place = |id: &str| decided.iter().position(|decided| decided == id).unwrap();
+    assert!(
+        decided.len() == 4 && place("a0") < place("a1") && place("a2") < place("a3"),
+        "{decided:?}"
+    );
+    shuttle::future::block_on(combiner.close());
+    database.check();
+}
+
+/// Two who pay, and one who sends a batch, while the queue is closed.
+fn closing_side_by_side() {
+    let database = Database::default();
+    let combiner = Combiner::start(database.clone(), Limits::default(), async |_| {}).unwrap();
+    answer(&combiner.queue(), open()).unwrap();
+    let batch = Batch::new(vec![credit_of(alice(), "batched")], BatchMode::Each).unwrap();
+    let works: [Work; 3] = [credit("one").into(), credit("two").into(), batch.into()];
+    let callers = works.map(|work| {
+        let queue = combiner.queue();
+        thread::spawn(move || answer(&queue, work))
+    });
+    shuttle::future::block_on(combiner.close());
+    for caller in callers {
+        let answer = caller.join().unwrap();
+        let refused = matches!(answer, Err(LedgerError::Unavailable { .. }));
+        let applied = matches!(&answer, Ok(Answer::Batched(batched)) if batched.applied);
+        assert!(is_posted(&answer) || applied || refused, "{answer:?}");
+    }
+    database.check();
+}
+
+/// Closing on disk; what was answered is there when the directory is opened again, and what was refused is not.
 fn closing_on_disk() {
     let disk = Platter::default();
     let combiner = embedded(&disk);

@@ -1,4 +1,5 @@
-//! The combiner and the group commit of the embedded store, in many interleavings of their threads.
+//! The combiner, over one store and the other, and the group commit of the embedded store, in many interleavings of their
+//! threads.
 //!
 //! This binary (its root is `src/interleavings.rs`) compiles the library's own source once more, with the `sync.rs` beside
 //! this file in the place of `src/sync.rs`, and shuttle's map in the place of `DashMap`: what runs here is the code that
@@ -14,6 +15,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 mod checks;
+mod database;
 mod disk;
 mod lost;
 
