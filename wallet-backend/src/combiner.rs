@@ -304,15 +304,19 @@ impl<S: Store> Queue<S> {
     }
 
     /// Accounts with something to tidy, at most `limit`.
-    #[must_use]
-    pub fn untidy(&self, limit: usize) -> Vec<AccountId> {
-        self.0.store.untidy(limit)
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn untidy(&self, limit: usize) -> Result<Vec<AccountId>, LedgerError> {
+        self.read(self.0.store.untidy(limit)).await
     }
 
     /// Pending credits of all accounts: rows, not money.
-    #[must_use]
-    pub fn pending(&self) -> u64 {
-        self.0.store.pending()
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn pending(&self) -> Result<u64, LedgerError> {
+        self.read(self.0.store.pending()).await
     }
 
     /// Decisions that wait for a batch.

@@ -331,10 +331,10 @@ pub trait Store: Send + Sync + 'static {
     ) -> impl Future<Output = Result<GeneralLedger, LedgerError>> + Send;
 
     /// Accounts with something to tidy, expired holds too, at most `limit`. Takes turns: none is passed over for ever.
-    fn untidy(&self, limit: usize) -> Vec<AccountId>;
+    fn untidy(&self, limit: usize) -> impl Future<Output = Result<Vec<AccountId>, LedgerError>> + Send;
 
     /// Pending credits of all accounts: rows, not money.
-    fn pending(&self) -> u64;
+    fn pending(&self) -> impl Future<Output = Result<u64, LedgerError>> + Send;
 
     /// `Err` with the reason once the store has stopped for good.
     fn health(&self) -> Result<(), LedgerError>;

@@ -378,9 +378,11 @@ impl Wallet {
     }
 
     /// Credits that were accepted and have not reached a slot yet, over all accounts: rows, not money.
-    #[must_use]
-    pub fn pending(&self) -> u64 {
-        self.queue.pending()
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn pending(&self) -> Result<u64, LedgerError> {
+        self.queue.pending().await
     }
 
     /// Commands that wait for a batch.

@@ -69,12 +69,12 @@ macro_rules! as_the_model {
             self.$model.general_ledger(opening).await
         }
 
-        fn untidy(&self, limit: usize) -> Vec<AccountId> {
-            self.$model.untidy(limit)
+        async fn untidy(&self, limit: usize) -> Result<Vec<AccountId>, LedgerError> {
+            self.$model.untidy(limit).await
         }
 
-        fn pending(&self) -> u64 {
-            self.$model.pending()
+        async fn pending(&self) -> Result<u64, LedgerError> {
+            self.$model.pending().await
         }
 
         fn health(&self) -> Result<(), LedgerError> {

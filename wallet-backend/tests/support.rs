@@ -333,6 +333,15 @@ impl<S: Store> Bench<S> {
         Ok(past.unwrap())
     }
 
+    pub(crate) fn untidy(&self) -> Vec<AccountId> {
+        self.block_on(self.store.untidy(10)).unwrap()
+    }
+
+    /// Rows, of all accounts.
+    pub(crate) fn pending(&self) -> u64 {
+        self.block_on(self.store.pending()).unwrap()
+    }
+
     pub(crate) fn close(&self) {
         self.block_on(self.store.close());
     }

@@ -226,15 +226,18 @@ impl Metrics {
             .inc();
     }
 
-    /// The text of a scrape.
+    /// The text of a scrape. What could not be counted stays as it was.
     pub(super) fn encode(
         &self,
         wallet: &Wallet,
+        pending: Option<u64>,
         event_streams: usize,
         webhooks: Option<&Webhooks>,
     ) -> String {
         let gauge = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-        self.pending.set(gauge(wallet.pending()));
+        if let Some(pending) = pending {
+            self.pending.set(gauge(pending));
+        }
         let of = |count: usize| gauge(u64::try_from(count).unwrap_or(u64::MAX));
         self.queued.set(of(wallet.queued()));
         self.event_streams.set(of(event_streams));

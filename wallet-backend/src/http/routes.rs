@@ -398,13 +398,12 @@ async fn readyz(State(service): Shared) -> Answered {
 }
 
 async fn scrape(State(service): Shared) -> Response {
-    typed(
-        metrics::CONTENT_TYPE,
-        service
-            .metrics
-            .encode(&service.wallet, service.streams.open(), service.webhooks.as_ref())
-            .into(),
-    )
+    let pending = service.wallet.pending().await.ok();
+    let (streams, webhooks) = (service.streams.open(), service.webhooks.as_ref());
+    let text = service
+        .metrics
+        .encode(&service.wallet, pending, streams, webhooks);
+    typed(metrics::CONTENT_TYPE, text.into())
 }
 
 async fn openapi(State(service): Shared) -> Response {

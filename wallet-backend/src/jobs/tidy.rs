@@ -55,7 +55,7 @@ pub async fn once<S: Store>(queue: &Queue<S>) -> Result<usize, LedgerError> {
 
 /// The accounts it went through, and whether one of them has more to tidy.
 async fn pass<S: Store>(queue: &Queue<S>) -> Result<(usize, bool), LedgerError> {
-    let mut untidy = queue.untidy(ACCOUNTS);
+    let mut untidy = queue.untidy(ACCOUNTS).await?;
     let count = untidy.len();
     let mut steps = 1;
     for _ in 0..ROUNDS {

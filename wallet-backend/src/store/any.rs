@@ -139,17 +139,17 @@ impl Store for AnyStore {
         }
     }
 
-    fn untidy(&self, limit: usize) -> Vec<AccountId> {
+    async fn untidy(&self, limit: usize) -> Result<Vec<AccountId>, LedgerError> {
         match self {
-            Self::Memory(store) => store.untidy(limit),
-            Self::Embedded(store) => store.untidy(limit),
+            Self::Memory(store) => store.untidy(limit).await,
+            Self::Embedded(store) => store.untidy(limit).await,
         }
     }
 
-    fn pending(&self) -> u64 {
+    async fn pending(&self) -> Result<u64, LedgerError> {
         match self {
-            Self::Memory(store) => store.pending(),
-            Self::Embedded(store) => store.pending(),
+            Self::Memory(store) => store.pending().await,
+            Self::Embedded(store) => store.pending().await,
         }
     }
 

@@ -458,14 +458,14 @@ impl Store for Embedded {
         general_ledger::read(self, opening).await
     }
 
-    fn untidy(&self, limit: usize) -> Vec<AccountId> {
+    async fn untidy(&self, limit: usize) -> Result<Vec<AccountId>, LedgerError> {
         let now = self.clock.now();
-        self.reading()
-            .map_or_else(|_| Vec::new(), |mut state| state.books.untidy(limit, now))
+        let mut state = self.reading()?;
+        Ok(state.books.untidy(limit, now))
     }
 
-    fn pending(&self) -> u64 {
-        self.reading().map_or(0, |state| state.books.pending())
+    async fn pending(&self) -> Result<u64, LedgerError> {
+        Ok(self.reading()?.books.pending())
     }
 
     fn health(&self) -> Result<(), LedgerError> {

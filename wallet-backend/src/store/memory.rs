@@ -445,17 +445,15 @@ impl Store for Memory {
         Ok(state.books.general_ledger(state.accounts.values()))
     }
 
-    fn untidy(&self, limit: usize) -> Vec<AccountId> {
+    async fn untidy(&self, limit: usize) -> Result<Vec<AccountId>, LedgerError> {
         let now = self.clock.now();
-        self.lock()
-            .map_or_else(|_| Vec::new(), |mut state| state.untidy(limit, now))
+        Ok(self.lock()?.untidy(limit, now))
     }
 
-    fn pending(&self) -> u64 {
-        self.lock().map_or(0, |state| {
-            let rows = state.accounts.values().map(|rows| rows.pending().len());
-            u64::try_from(rows.fold(0, usize::saturating_add)).unwrap_or(u64::MAX)
-        })
+    async fn pending(&self) -> Result<u64, LedgerError> {
+        let state = self.lock()?;
+        let rows = state.accounts.values().map(|rows| rows.pending().len());
+        Ok(u64::try_from(rows.fold(0, usize::saturating_add)).unwrap_or(u64::MAX))
     }
 
     fn health(&self) -> Result<(), LedgerError> {

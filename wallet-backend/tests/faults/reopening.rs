@@ -267,10 +267,10 @@ fn accounts_to_tidy_are_known_after_a_restart() {
     store.close();
     drop(store);
     let store = open(small(&disk));
-    assert_eq!(store.store.untidy(10), [crate::support::id("j")]);
-    assert_eq!(store.store.pending(), 1);
+    assert_eq!(store.untidy(), [crate::support::id("j")]);
+    assert_eq!(store.pending(), 1);
     store.ask(tidy("j")).unwrap();
-    assert!(store.store.untidy(10).is_empty());
+    assert!(store.untidy().is_empty());
 }
 
 #[test]

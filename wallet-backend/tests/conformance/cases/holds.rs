@@ -193,12 +193,12 @@ pub(in crate::conformance) fn an_expired_hold_is_available_before_any_sweep(benc
     with_hold(bench);
     bench.time.pass(10 * SECOND - 1);
     assert_eq!(sums(bench), (100, 40, 60, 0));
-    assert_eq!(bench.store.untidy(10), []);
+    assert_eq!(bench.untidy(), []);
     bench.time.pass(1);
     assert_eq!(sums(bench), (100, 100, 0, 60));
     assert_eq!(bench.hold("a", "h").state, HoldState::Expired);
     assert_eq!(bench.entries("a").len(), 2);
-    assert_eq!(bench.store.untidy(10), [id("a")]);
+    assert_eq!(bench.untidy(), [id("a")]);
 }
 
 pub(in crate::conformance) fn an_expired_hold_is_spent_by_a_debit_that_is_short(bench: &Bench<impl Store>) {
@@ -256,11 +256,11 @@ pub(in crate::conformance) fn tidying_sweeps_expired_holds_in_steps(bench: &Benc
     bench.time.pass(SECOND);
     bench.ask_all((0..150).map(|n| hold("a", &format!("i{n}"), 1, 1)).collect());
     bench.time.pass(SECOND);
-    assert_eq!(bench.store.untidy(10), [id("a")]);
+    assert_eq!(bench.untidy(), [id("a")]);
     assert_eq!(bench.ask(tidy("a")), Ok(Answer::Tidied { more: true }));
     assert_eq!(bench.ask(tidy("a")), Ok(Answer::Tidied { more: false }));
     assert_eq!((bench.slots("a"), bench.account("a").pending), (vec![1_000], 0));
-    assert_eq!(bench.store.untidy(10), []);
+    assert_eq!(bench.untidy(), []);
     // And as many that a debit needs.
     bench.ask_all((0..300).map(|n| hold("a", &format!("j{n}"), 3, 1)).collect());
     bench.time.pass(SECOND);

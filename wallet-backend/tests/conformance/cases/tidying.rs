@@ -9,10 +9,10 @@ use crate::support::{Bench, credit, hashed, id, journal, slotted, tidy};
 pub(in crate::conformance) fn tidying_settles_and_brings_slots_together(bench: &Bench<impl Store>) {
     bench.open(slotted("a", 4));
     bench.post(credit("a", "c", 5));
-    assert_eq!(bench.store.untidy(10), [id("a")]);
+    assert_eq!(bench.untidy(), [id("a")]);
     assert_eq!(bench.ask(tidy("a")), Ok(Answer::Tidied { more: false }));
     assert_eq!(bench.slots("a"), [5, 0, 0, 0]);
-    assert_eq!(bench.store.untidy(10), []);
+    assert_eq!(bench.untidy(), []);
     // The job's own moves belong to no request.
     let entries = bench.entries("a");
     let mut moves = entries
@@ -26,7 +26,7 @@ pub(in crate::conformance) fn tidying_evens_out_hashed_slots(bench: &Bench<impl 
     bench.post(credit("a", "c", 42));
     bench.ask(tidy("a")).unwrap();
     assert_eq!(bench.slots("a"), [12, 10, 10, 10]);
-    assert_eq!(bench.store.untidy(10), []);
+    assert_eq!(bench.untidy(), []);
 }
 
 pub(in crate::conformance) fn tidying_twice_changes_nothing_the_second_time(bench: &Bench<impl Store>) {
