@@ -1,7 +1,7 @@
-//! A batch of operations, one or many, as one transaction: rules 1 to 4.
+//! A batch of operations, one or many, as one transaction.
 
 use super::rules::Rule;
-use super::scenario::{Accounts, Act, Job, Op, outcome};
+use super::scenario::{Accounts, Act, Job, Op, outcome, terms};
 use super::session::{Ask, End, Session, Step};
 use super::transaction::{Pass, Run, Stage, is_of_one_account, lock_hold};
 use super::world::{Mode, Row};
@@ -61,14 +61,21 @@ impl<'a> Batch<'a> {
     pub(super) fn run(mut self) -> Step<End> {
         let all = self.job.ops().iter().copied().enumerate();
         let mut ops: Vec<(usize, Op)> = all.filter(|(place, _)| self.run.ops & 1 << place != 0).collect();
-        if self.look_up(&mut ops)? {
-            return Ok(self.s.abort());
-        }
-        if !self.claim(&ops)? {
-            return Ok(self.again(self.run.pass));
-        }
+        let looks_up_late = self.s.rules.keep(Rule::LookUpsComeAfterLocks);
+        let mut refused = if looks_up_late {
+            None
+        } else {
+            self.look_up(&mut ops)?
+        };
+        self.read_the_time_early(&ops)?;
         self.lock_accounts_and_gates(&ops)?;
         self.wait_for_slots(&ops)?;
+        if looks_up_late {
+            refused = self.look_up(&mut ops)?;
+        }
+        if refused.is_some() && self.job.is_atomic() {
+            return Ok(self.s.abort(None));
+        }
         for &(place, op) in &ops {
             let verdict = match op.act.source() {
                 Some(from) => self.take(op, from)?,
@@ -76,17 +83,19 @@ impl<'a> Batch<'a> {
             };
             let waits_in_place = self.waits_in_place(&ops);
             match verdict {
-                Verdict::Is(outcome::REFUSED) if self.job.is_atomic() => return Ok(self.s.abort()),
-                Verdict::Is(outcome) => self.keep(place, outcome),
+                Verdict::Is(outcome::REFUSED) if self.job.is_atomic() => {
+                    return Ok(self.s.abort(Some(op.key)));
+                }
+                Verdict::Is(outcome) => self.keep(place, outcome)?,
                 Verdict::Busy if waits_in_place => {
                     let from = op.act.source().unwrap_or_default();
                     self.wait_for_all(&[from])?;
                     let Verdict::Is(outcome) = self.take(op, from)? else {
                         return Err(Ask::Wrong("still busy with everything locked".to_owned()));
                     };
-                    self.keep(place, outcome);
+                    self.keep(place, outcome)?;
                 }
-                Verdict::Busy if self.job.is_atomic() || self.is_of_one_account(&ops) => {
+                Verdict::Busy if self.begins_again_whole(&ops) => {
                     return Ok(self.again(Pass::Waiting));
                 }
                 Verdict::Spills if ops.len() == 1 => return Ok(self.again(Pass::Gated)),
@@ -94,7 +103,13 @@ impl<'a> Batch<'a> {
                 Verdict::Busy | Verdict::Spills => self.handed |= 1 << place,
             }
         }
-        self.finish(&ops)
+        self.finish()
+    }
+
+    /// Where money that is there is somebody else's just now: whether all operations begin again, and wait for it.
+    fn begins_again_whole(&self, ops: &[(usize, Op)]) -> bool {
+        let alone = self.s.rules.keep(Rule::ShortOperationGoesAlone);
+        self.job.is_atomic() || self.is_of_one_account(ops) || !alone
     }
 
     fn is_of_one_account(&self, ops: &[(usize, Op)]) -> bool {
@@ -122,15 +137,28 @@ impl<'a> Batch<'a> {
         !self.s.rules.keep(rule)
     }
 
-    fn keep(&mut self, place: usize, outcome: i8) {
+    fn keep(&mut self, place: usize, outcome: i8) -> Step<()> {
         self.outcomes.push((place, outcome));
         if !self.s.rules.keep(Rule::AnswersWaitForTheCommit) {
             self.s.heard.push((self.job.ops()[place].key, outcome));
         }
+        if self.s.rules.keep(Rule::ClaimsComeLast) {
+            return Ok(());
+        }
+        self.claim(&[(place, outcome)])
     }
 
-    /// Leaves out what is decided already. Says whether an atomic batch fails by that.
-    fn look_up(&mut self, ops: &mut Vec<(usize, Op)>) -> Step<bool> {
+    fn read_the_time_early(&mut self, ops: &[(usize, Op)]) -> Step<()> {
+        let mut accounts = ops.iter().flat_map(|(_, op)| op.act.accounts());
+        let matters = accounts.any(|account| self.may_expire(account));
+        if matters && !self.s.rules.keep(Rule::TimeIsReadUnderTheGate) {
+            self.s.now()?;
+        }
+        Ok(())
+    }
+
+    /// Leaves out what is decided already. Gives the id of one that was refused, by which an atomic batch fails.
+    fn look_up(&mut self, ops: &mut Vec<(usize, Op)>) -> Step<Option<u8>> {
         let claims = ops.iter().map(|(_, op)| Row::claim(op.key));
         let reversed = ops.iter().filter_map(|(_, op)| match op.act {
             Act::Reversal { once, original, .. } => Some([Row::once(once), Row::claim(original)]),
@@ -144,9 +172,8 @@ impl<'a> Batch<'a> {
                 .find(|(at, _)| **at == row)
                 .map_or(0, |(_, value)| *value)
         };
-        let refused = ops
-            .iter()
-            .any(|(_, op)| value(Row::claim(op.key)) == outcome::REFUSED);
+        let mut keys = ops.iter().map(|(_, op)| op.key);
+        let refused = keys.find(|key| value(Row::claim(*key)) == outcome::REFUSED);
         ops.retain(|(_, op)| value(Row::claim(op.key)) == 0);
         for (_, op) in ops.iter() {
             if let Act::Reversal { once, original, .. } = op.act
@@ -155,50 +182,41 @@ impl<'a> Batch<'a> {
                 self.not_reversible.push(op.key);
             }
         }
-        Ok(refused && self.job.is_atomic())
+        Ok(refused)
     }
 
-    /// Request claims, then once-only rows. False where somebody has decided one meanwhile.
-    fn claim(&mut self, ops: &[(usize, Op)]) -> Step<bool> {
-        let mut keys: Vec<u8> = ops.iter().map(|(_, op)| op.key).collect();
+    /// Request claims with their outcomes, then once-only rows.
+    fn claim(&mut self, outcomes: &[(usize, i8)]) -> Step<()> {
+        let decided = |&(place, outcome): &(usize, i8)| (self.job.ops()[place], outcome);
+        let mut claims: Vec<(Op, i8)> = outcomes.iter().map(decided).collect();
         if self.s.rules.keep(Rule::ClaimsAreSorted) {
-            keys.sort_unstable();
+            claims.sort_unstable_by_key(|(op, _)| op.key);
         }
         let mut onces = Vec::new();
         let mut originals = Vec::new();
-        for (_, op) in ops {
+        for (op, outcome) in &claims {
             if let Act::Reversal { once, original, .. } = op.act {
-                onces.push(once);
                 originals.push(original);
+                onces.extend(outcome::moved(*outcome).map(|_| once));
             }
         }
         if self.s.rules.keep(Rule::OnceRowsAreSorted) {
             onces.sort_unstable();
         }
-        let mut rows: Vec<Row> = Vec::new();
-        if self.s.rules.keep(Rule::ClaimsAreTaken) {
-            rows.extend(keys.into_iter().map(Row::claim));
-        }
-        if self.s.rules.keep(Rule::OnceRowsAreTaken) {
-            rows.extend(onces.into_iter().map(Row::once));
-        }
-        for row in rows {
-            let reversed = self.not_reversible.iter().any(|key| self.is_once_of(*key, row));
-            if self.s.lock(row, Mode::Exclusive)? != 0 && !reversed {
-                return Ok(false);
-            }
+        let heeded = self.s.rules.keep(Rule::ClaimsAreTaken);
+        for (op, outcome) in claims {
+            self.s.claim(Row::claim(op.key), outcome, heeded)?;
         }
         if !self.s.rules.keep(Rule::OriginalsAreNotLocked) {
             for original in originals {
                 self.s.lock(Row::claim(original), Mode::Shared)?;
             }
         }
-        Ok(true)
-    }
-
-    fn is_once_of(&self, key: u8, row: Row) -> bool {
-        let mut ops = self.job.ops().iter();
-        ops.any(|op| op.key == key && matches!(op.act, Act::Reversal { once, .. } if Row::once(once) == row))
+        let heeded = self.s.rules.keep(Rule::OnceRowsAreTaken);
+        for once in onces {
+            self.s.claim(Row::once(once), 1, heeded)?;
+        }
+        Ok(())
     }
 
     fn lock_accounts_and_gates(&mut self, ops: &[(usize, Op)]) -> Step<()> {
@@ -254,7 +272,9 @@ impl<'a> Batch<'a> {
             } else if self.run.pass == Pass::First && self.is_hashed(*op) {
                 Vec::new()
             } else {
-                op.act.source().into_iter().collect()
+                let credited = op.act.source().is_none().then(|| op.act.target()).flatten();
+                let at_the_gate = credited.filter(|to| self.is_credited_at_the_gate(*to));
+                op.act.source().into_iter().chain(at_the_gate).collect()
             }
         };
         let mut accounts: Vec<u8> = ops.iter().flat_map(|(_, op)| wants(op)).collect();
@@ -268,24 +288,19 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// Outcomes into the claims, and what was handed on into transactions of its own.
-    fn finish(mut self, ops: &[(usize, Op)]) -> Step<End> {
-        for (place, outcome) in std::mem::take(&mut self.outcomes) {
-            let op = self.job.ops()[place];
-            if let Act::Reversal { once, .. } = op.act
-                && outcome::moved(outcome).is_some()
-            {
-                self.s.lock(Row::once(once), Mode::Exclusive)?;
-                self.s.write(Row::once(once), 1)?;
-            }
-            self.s.lock(Row::claim(op.key), Mode::Exclusive)?;
-            self.s.write(Row::claim(op.key), outcome)?;
+    /// Whether the gate is the only slot that the account's credits can go to.
+    fn is_credited_at_the_gate(&self, to: u8) -> bool {
+        let one_slot = terms::slots(self.terms[usize::from(to)]) == 1;
+        one_slot && !self.accounts[usize::from(to)].journal
+    }
+
+    /// The last waits and the writes; and what was handed on into transactions of its own.
+    fn finish(mut self) -> Step<End> {
+        if self.s.rules.keep(Rule::ClaimsComeLast) {
+            let outcomes = std::mem::take(&mut self.outcomes);
+            self.claim(&outcomes)?;
         }
-        if !self.s.rules.keep(Rule::ClaimGoesWithItsOperation) {
-            for (_, op) in ops.iter().filter(|(place, _)| self.handed & 1 << place != 0) {
-                self.s.write(Row::claim(op.key), outcome::CLAIMED)?;
-            }
-        }
+        self.s.insert_made()?;
         let left = self.run.alone | self.handed;
         let Some((place, op)) = self
             .job

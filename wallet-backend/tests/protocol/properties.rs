@@ -122,6 +122,14 @@ impl Ghosts {
         Ok(())
     }
 
+    /// An atomic batch is refused for this operation, which nobody may have decided otherwise.
+    pub(super) fn refuse(world: &World, culprit: u8) -> Result<(), Fault> {
+        match moved(world, culprit) {
+            Some(_) => Err(Fault::AnsweredTwice { key: culprit }),
+            None => Ok(()),
+        }
+    }
+
     pub(super) fn hear(&mut self, key: u8, outcome: i8) -> Result<(), Fault> {
         let heard = &mut self.heard[usize::from(key)];
         if *heard != 0 && *heard != outcome {
@@ -251,7 +259,7 @@ impl<'a> Properties<'a> {
             .enumerate()
             .filter(|(job, _)| !aborted(*job));
         let mut keys = jobs.flat_map(|(_, job)| job.keys());
-        let undecided = keys.find(|key| world.committed(Row::claim(*key)) <= outcome::CLAIMED);
+        let undecided = keys.find(|key| world.committed(Row::claim(*key)) == 0);
         undecided.map_or(Ok(()), |key| Err(Fault::Undecided { key }))
     }
 }

@@ -239,10 +239,8 @@ impl Account {
 
 /// What a claim's row holds once its request is decided: a refusal, or this and what was moved.
 pub(super) mod outcome {
-    /// Claimed, and committed without an outcome: never right.
-    pub(in super::super) const CLAIMED: i8 = 1;
-    pub(in super::super) const REFUSED: i8 = 2;
-    pub(in super::super) const POSTED: i8 = 3;
+    pub(in super::super) const REFUSED: i8 = 1;
+    pub(in super::super) const POSTED: i8 = 2;
 
     pub(in super::super) fn moved(outcome: i8) -> Option<i8> {
         (outcome >= POSTED).then_some(outcome - POSTED)

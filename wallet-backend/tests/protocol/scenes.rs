@@ -150,33 +150,49 @@ pub(super) fn scenes() -> Vec<Scene> {
 
 fn claims_and_once_rows() -> Vec<Scene> {
     let (again, other) = ((0, credit(A, 3, 1)), (1, credit(A, 2, 2)));
+    let and_its_retry = [batch([again, other]), batch([other, again])];
+    let debits = || atomic([(0, debit(A, 6)), (1, debit(A, 1))]);
     vec![
         scene(
             &[Rule::ClaimsAreTaken],
             money,
-            "one id twice at once",
+            "one batch twice at once",
             [rich(); 2],
-            [batch([again]), batch([again])],
+            [batch([again, other]), batch([again, other])],
         ),
         scene(
             &[Rule::ClaimsAreSorted],
             deadlock,
             "a batch and its retry in another order",
             [rich(); 2],
-            [batch([again, other]), batch([other, again])],
+            and_its_retry.clone(),
         ),
         scene(
-            &[Rule::ClaimGoesWithItsOperation],
-            |fault| matches!(fault, Fault::Undecided { .. }),
-            "a batch of two accounts that is short in one, while a credit is under way",
+            &[Rule::ClaimsComeLast],
+            deadlock,
+            "a batch and its retry in another order, once more",
+            [rich(); 2],
+            and_its_retry,
+        ),
+        scene(
+            &[Rule::ClaimsComeLast, Rule::PassBeginsAgain],
+            deadlock,
+            "a batch that is short after its first operation, and one that has that too",
             [spread(), rich()],
             [
-                batch([(0, debit(A, 8)), (1, debit(B, 2))]),
-                batch([(2, credit(A, 1, 1))]),
+                batch([(0, credit(A, 1, 1)), (1, debit(A, 8))]),
+                batch([(0, credit(A, 1, 1)), (2, credit(A, 1, 2))]),
             ],
         ),
         scene(
-            &[Rule::OnceRowsAreTaken],
+            &[Rule::LookUpsComeAfterLocks],
+            |fault| matches!(fault, Fault::AnsweredTwice { .. }),
+            "an atomic batch and its retry, of money that is there once",
+            [rich(); 2],
+            [debits(), debits()],
+        ),
+        scene(
+            &[Rule::OnceRowsAreTaken, Rule::LookUpsComeAfterLocks],
             |fault| matches!(fault, Fault::ReversedTwice { .. }),
             "two reversals of one credit",
             [rich(); 2],
@@ -184,25 +200,11 @@ fn claims_and_once_rows() -> Vec<Scene> {
         )
         .decided(&[(0, 4)]),
         scene(
-            &[Rule::OnceRowsAreSorted],
-            deadlock,
-            "two batches that reverse the same two credits, in opposite order",
-            [rich(); 2],
-            [
-                batch([(2, reversal(A, 4, 0)), (3, reversal(A, 3, 1))]),
-                batch([(4, reversal(A, 3, 1)), (5, reversal(A, 4, 0))]),
-            ],
-        )
-        .decided(&[(0, 4), (1, 3)]),
-        scene(
             &[Rule::OriginalsAreNotLocked],
             deadlock,
-            "a reversal, and a batch with its original and itself",
+            "a batch, and one that repeats half of it and reverses the other half",
             [rich(); 2],
-            [
-                batch([(1, reversal(A, 3, 0))]),
-                batch([(0, credit(A, 3, 1)), (1, reversal(A, 3, 0))]),
-            ],
+            [batch([again, other]), batch([other, (2, reversal(A, 3, 0))])],
         ),
     ]
 }
@@ -343,8 +345,8 @@ fn credits_and_settlement() -> Vec<Scene> {
             ],
         ),
         scene(
-            &[Rule::TidyTakesItsSlotBeforeRows],
-            deadlock,
+            &[Rule::TidyTakesTheGateBeforeRows],
+            |fault| *fault == Fault::NeverSo,
             "all there is, while pending rows are settled",
             [account([1, 2, 0]).pending(4), rich()],
             [batch([(0, max(A))]), tidy(A)],
@@ -381,7 +383,7 @@ fn hashed_debits_and_pending_rows() -> Vec<Scene> {
             [batch([(0, hashed(A, 4, 1))]), batch([(1, hashed(A, 4, 2))])],
         ),
         scene(
-            &[Rule::PassTakesSeenRowsOnly],
+            &[Rule::PassTakesFreeRowsOnly],
             |fault| *fault == Fault::NeverSo,
             "all there is, while two pending rows come",
             [spread().journal(), rich()],
@@ -391,13 +393,13 @@ fn hashed_debits_and_pending_rows() -> Vec<Scene> {
             ],
         ),
         scene(
-            &[Rule::PendingRowComesLast, Rule::PassTakesSeenRowsOnly],
+            &[Rule::PendingRowComesLast],
             deadlock,
-            "a credit that waits and a hashed debit in one batch, beside all there is",
+            "two batches with one credit that waits, and hashed debits around it",
             [mixed, rich()],
             [
                 batch([(0, credit(A, 2, 1)), (1, hashed(A, 3, 1))]),
-                batch([(2, max(A))]),
+                batch([(2, hashed(A, 1, 1)), (0, credit(A, 2, 1))]),
             ],
         ),
     ]
@@ -446,6 +448,13 @@ fn answers() -> Vec<Scene> {
             "all there is, while a pending row comes and a hold expires",
             [account([3, 0, 0]).journal().hold(4), rich()],
             [batch([(0, max(A))]), batch([(1, credit(A, 2, 1))]), Job::Tick],
+        ),
+        scene(
+            &[Rule::TimeIsReadUnderTheGate, Rule::TimeIsOfTheSnapshot],
+            refused,
+            "two debits, while a hold expires",
+            [account([8, 0, 0]).hold(4), rich()],
+            [batch([(0, debit(A, 8))]), batch([(1, debit(A, 4))]), Job::Tick],
         ),
         scene(
             &[Rule::AnswersWaitForTheCommit],

@@ -268,7 +268,8 @@ impl Search<'_> {
         match ask {
             Ask::Lock(row, mode) => !others.any(|footprint| meets(*mode, *row, footprint)),
             Ask::TryLock(rows) => {
-                !others.any(|footprint| rows.iter().any(|row| meets(Mode::Exclusive, *row, footprint)))
+                let meets = |row: &Row, footprint| meets(mode_of_try(*row), *row, footprint);
+                !others.any(|footprint| rows.iter().any(|row| meets(row, footprint)))
             }
             Ask::Read(rows) => {
                 !others.any(|footprint| rows.iter().any(|row| meets(Mode::Shared, *row, footprint)))
@@ -297,10 +298,10 @@ impl Search<'_> {
                 let values: Vec<i8> = rows.iter().map(|row| state.world.committed(*row)).collect();
                 self.answer(state, tx, &values);
             }
-            Ask::Insert(row) => {
-                state.world.insert(tx, *row);
-                self.answer(state, tx, &[0]);
-            }
+            Ask::Insert(row) => match state.world.insert(tx, *row) {
+                Granted::Waits => {}
+                Granted::Now | Granted::Absent => self.answer(state, tx, &[state.world.committed(*row)]),
+            },
             Ask::End(end) => self.end(state, tx, end)?,
             Ask::Wrong(why) => return Err(Fault::Wrong(why.clone())),
         }
@@ -317,6 +318,9 @@ impl Search<'_> {
     fn end(&mut self, state: &mut State, tx: Tx, end: &End) -> Result<(), Fault> {
         let job = usize::from(tx);
         state.ghosts.prove(job, &end.proofs)?;
+        if let Some(culprit) = end.culprit {
+            Ghosts::refuse(&state.world, culprit)?;
+        }
         for (key, outcome) in &end.heard {
             state.ghosts.hear(*key, *outcome)?;
         }
@@ -339,6 +343,15 @@ impl Search<'_> {
 fn told(path: &[Level]) -> Vec<String> {
     let steps = path.iter().filter_map(|level| level.step.as_ref());
     steps.map(|(tx, ask)| format!("job {tx}: {ask:?}")).collect()
+}
+
+/// The clock is only read.
+fn mode_of_try(row: Row) -> Mode {
+    if row == Row::CLOCK {
+        Mode::Shared
+    } else {
+        Mode::Exclusive
+    }
 }
 
 fn try_lock(world: &mut World, tx: Tx, row: Row) -> i8 {

@@ -5,7 +5,7 @@
 //! question as the error. So the code's state is the list of answers, which is small, compares and hashes, and the
 //! search can go back to any of them.
 
-use super::rules::Rules;
+use super::rules::{Rule, Rules};
 use super::transaction::Stage;
 use super::world::{Mode, ROWS, Row};
 
@@ -21,7 +21,7 @@ pub(super) enum Ask {
     TryLock(Vec<Row>),
     /// One snapshot: a value for each row.
     Read(Vec<Row>),
-    /// A row of its own. The answer is 0.
+    /// A row of its own, waiting for who makes the same. The answer is its value: 0 where nobody has made it.
     Insert(Row),
     End(End),
     /// It did what no transaction may do, whatever the others do.
@@ -36,6 +36,8 @@ pub(super) struct End {
     pub(super) proofs: Vec<Proof>,
     /// Answers that its callers have heard by then, by request id, where that is not what the claims say.
     pub(super) heard: Vec<(u8, i8)>,
+    /// The operation for which an atomic batch is refused.
+    pub(super) culprit: Option<u8>,
 }
 
 /// What must have been true of the account's money (slots, pending rows and expired holds, all committed) at some
@@ -56,22 +58,28 @@ pub(super) type Step<T> = Result<T, Ask>;
 
 pub(super) struct Session<'a> {
     pub(super) rules: Rules,
+    /// Where it goes on after it found something taken that it has decided itself.
+    again: Stage,
     answers: std::slice::Iter<'a, i8>,
     /// What it holds, with the value when it was locked.
     locked: [Option<(Mode, i8)>; ROWS],
     written: [Option<i8>; ROWS],
+    /// Rows of its own that are not inserted before the end.
+    made: Vec<Row>,
     late: Option<bool>,
     pub(super) proofs: Vec<Proof>,
     pub(super) heard: Vec<(u8, i8)>,
 }
 
 impl<'a> Session<'a> {
-    pub(super) fn new(rules: Rules, answers: &'a [i8]) -> Session<'a> {
+    pub(super) fn new(rules: Rules, again: Stage, answers: &'a [i8]) -> Session<'a> {
         Session {
             rules,
+            again,
             answers: answers.iter(),
             locked: [None; ROWS],
             written: [None; ROWS],
+            made: Vec::new(),
             late: None,
             proofs: Vec::new(),
             heard: Vec::new(),
@@ -91,7 +99,7 @@ impl<'a> Session<'a> {
         Ok(value)
     }
 
-    /// Locks what is free of the rows, in one statement.
+    /// Locks what is free of the rows, in one statement. The clock among them is read.
     pub(super) fn try_lock(&mut self, rows: impl Iterator<Item = Row>) -> Step<()> {
         let rows: Vec<Row> = rows.filter(|row| !self.holds(*row)).collect();
         if rows.is_empty() {
@@ -99,7 +107,9 @@ impl<'a> Session<'a> {
         }
         for row in &rows {
             let value = *self.answers.next().ok_or_else(|| Ask::TryLock(rows.clone()))?;
-            if value != LOCKED && (value != 0 || !row.may_be_absent()) {
+            if *row == Row::CLOCK {
+                self.set_now(value);
+            } else if value != LOCKED && (value != 0 || !row.may_be_absent()) {
                 self.locked[row.at()] = Some((Mode::Exclusive, value));
             }
         }
@@ -138,11 +148,37 @@ impl<'a> Session<'a> {
         self.late == Some(true)
     }
 
-    /// Makes a row that nobody else can make.
+    /// Makes a row for an operation: here it is there from now on, for others when everything is written.
     pub(super) fn insert(&mut self, row: Row, value: i8) -> Step<()> {
-        let before = *self.answers.next().ok_or(Ask::Insert(row))?;
-        self.locked[row.at()] = Some((Mode::Exclusive, before));
+        if self.rules.keep(Rule::PendingRowComesLast) {
+            self.made.push(row);
+        } else {
+            self.ask_to_insert(row)?;
+        }
+        self.locked[row.at()] = Some((Mode::Exclusive, 0));
         self.write(row, value)
+    }
+
+    /// Inserts the rows that it made.
+    pub(super) fn insert_made(&mut self) -> Step<()> {
+        let made = std::mem::take(&mut self.made);
+        made.into_iter().try_for_each(|row| self.ask_to_insert(row))
+    }
+
+    fn ask_to_insert(&mut self, row: Row) -> Step<()> {
+        match *self.answers.next().ok_or(Ask::Insert(row))? {
+            0 => Ok(()),
+            _ => Err(Ask::End(self.roll_back(self.again))),
+        }
+    }
+
+    /// Inserts the row that says that something was decided. Where it is there, somebody else has decided it
+    /// meanwhile, and all of this runs again; `heeded` says whether that is looked at.
+    pub(super) fn claim(&mut self, row: Row, becomes: i8, heeded: bool) -> Step<()> {
+        if self.lock(row, Mode::Exclusive)? != 0 && heeded {
+            return Err(Ask::End(self.roll_back(self.again)));
+        }
+        self.write(row, becomes)
     }
 
     pub(super) fn write(&mut self, row: Row, value: i8) -> Step<()> {
@@ -197,8 +233,11 @@ impl<'a> Session<'a> {
     }
 
     /// Gives up: the refusal stands.
-    pub(super) fn abort(&mut self) -> End {
-        self.end(None, Stage::Aborted)
+    pub(super) fn abort(&mut self, culprit: Option<u8>) -> End {
+        End {
+            culprit,
+            ..self.end(None, Stage::Aborted)
+        }
     }
 
     fn end(&mut self, writes: Option<Vec<(Row, i8)>>, next: Stage) -> End {
@@ -207,6 +246,7 @@ impl<'a> Session<'a> {
             next,
             proofs: std::mem::take(&mut self.proofs),
             heard: std::mem::take(&mut self.heard),
+            culprit: None,
         }
     }
 }

@@ -69,14 +69,16 @@ pub(super) fn next(accounts: &Accounts, rules: Rules, job: &Job, stage: Stage, a
     let Stage::Run(run) = stage else {
         return Ask::Wrong("a job that has ended goes on".to_owned());
     };
-    let mut session = Session::new(rules, answers);
+    let again = Stage::Run(Run {
+        tries: run.tries + 1,
+        ..run
+    });
+    let mut session = Session::new(rules, again, answers);
     let end = match job {
         Job::Batch { .. } => Batch::new(accounts, job, run, session).run(),
         Job::Tidy { account, slot } => tidy(accounts, *account, *slot, &mut session),
-        Job::Resize { key, account, slots } => {
-            amend(accounts, *key, *account, Some(*slots), run, &mut session)
-        }
-        Job::Close { key, account } => amend(accounts, *key, *account, None, run, &mut session),
+        Job::Resize { key, account, slots } => amend(accounts, *key, *account, Some(*slots), &mut session),
+        Job::Close { key, account } => amend(accounts, *key, *account, None, &mut session),
         Job::Read { account } => read(*account, &mut session),
         Job::Tick => tick(&mut session),
     };
@@ -88,11 +90,11 @@ pub(super) fn next(accounts: &Accounts, rules: Rules, job: &Job, stage: Stage, a
 /// The core evens hashed slots out over all of them, so that takes them all, or none: then it only settles.
 fn tidy(accounts: &Accounts, account: u8, slot: u8, s: &mut Session<'_>) -> Step<End> {
     let terms = s.lock(Row::account(account), Mode::Shared)?;
-    let slot_first = s.rules.keep(Rule::TidyTakesItsSlotBeforeRows);
-    if !slot_first {
+    let gate_first = s.rules.keep(Rule::TidyTakesTheGateBeforeRows);
+    if !gate_first {
         s.try_lock(Row::all_pending(account))?;
     }
-    if !slot_first || !s.rules.keep(Rule::TidyGivesUpAtABusyGate) {
+    if !gate_first || !s.rules.keep(Rule::TidyGivesUpAtABusyGate) {
         s.lock(Row::gate(account), Mode::Exclusive)?;
     } else if !s.probe(Row::gate(account))? {
         return Ok(s.roll_back(Stage::Done));
@@ -120,24 +122,7 @@ fn tidy(accounts: &Accounts, account: u8, slot: u8, s: &mut Session<'_>) -> Step
 }
 
 /// A change of the account, with everything that is the account's under lock.
-fn amend(
-    accounts: &Accounts,
-    key: u8,
-    account: u8,
-    slots: Option<u8>,
-    run: Run,
-    s: &mut Session<'_>,
-) -> Step<End> {
-    let claim = Row::claim(key);
-    if s.read(std::iter::once(claim))? != [0] {
-        return Ok(s.commit(Stage::Done));
-    }
-    if s.lock(claim, Mode::Exclusive)? != 0 {
-        return Ok(s.roll_back(Stage::Run(Run {
-            tries: run.tries + 1,
-            ..run
-        })));
-    }
+fn amend(accounts: &Accounts, key: u8, account: u8, slots: Option<u8>, s: &mut Session<'_>) -> Step<End> {
     if !s.rules.keep(Rule::AccountRowIsLockedOutright) {
         s.lock(Row::account(account), Mode::Shared)?;
     }
@@ -148,7 +133,11 @@ fn amend(
     for row in Row::holds(account) {
         s.lock(row, Mode::Exclusive)?;
     }
-    lock_seen_pending(&[account], s)?;
+    lock_free_pending(&[account], s)?;
+    let claim = Row::claim(key);
+    if s.read(std::iter::once(claim))? != [0] {
+        return Ok(s.commit(Stage::Done));
+    }
     let view = view(s, account, terms);
     let becomes = match core::amend(accounts, account, slots, &view, s.is_late()).map_err(Ask::Wrong)? {
         Decided::Posted(_, writes) => {
@@ -157,7 +146,7 @@ fn amend(
         }
         Decided::Short | Decided::Refused => outcome::REFUSED,
     };
-    s.write(claim, becomes)?;
+    s.claim(claim, becomes, s.rules.keep(Rule::ClaimsAreTaken))?;
     Ok(s.commit(Stage::Done))
 }
 
@@ -202,24 +191,19 @@ pub(super) fn lock_hold(account: u8, s: &mut Session<'_>) -> Step<()> {
     s.now().map(drop)
 }
 
-/// Locks the pending rows that one snapshot sees, and not those that are being inserted. The time is the snapshot's.
-pub(super) fn lock_seen_pending(accounts: &[u8], s: &mut Session<'_>) -> Step<()> {
+/// Locks the pending rows that are free, which under the gate are all but those that are being inserted. The time is
+/// the statement's.
+pub(super) fn lock_free_pending(accounts: &[u8], s: &mut Session<'_>) -> Step<()> {
     let all = accounts.iter().flat_map(|account| Row::all_pending(*account));
-    if !s.rules.keep(Rule::PassTakesSeenRowsOnly) {
+    if !s.rules.keep(Rule::PassTakesFreeRowsOnly) {
         for row in all {
             s.lock(row, Mode::Exclusive)?;
         }
-        return s.now().map(drop);
-    }
-    let seen = if s.rules.keep(Rule::TimeIsOfTheSnapshot) {
-        let mut seen = s.read(std::iter::once(Row::CLOCK).chain(all.clone()))?;
-        s.set_now(seen.remove(0));
-        seen
+    } else if s.rules.keep(Rule::TimeIsOfTheSnapshot) {
+        s.try_lock(std::iter::once(Row::CLOCK).chain(all))?;
     } else {
-        s.read(all.clone())?
-    };
-    for (row, _) in all.zip(seen).filter(|(_, value)| *value != 0) {
-        s.lock(row, Mode::Exclusive)?;
+        s.now()?;
+        s.try_lock(all)?;
     }
     s.now().map(drop)
 }

@@ -201,16 +201,23 @@ impl World {
     }
 
     /// Locks the row exclusively if that needs no waiting, as `SKIP LOCKED` and `NOWAIT` do. Of a row that is not
-    /// there: false.
+    /// there: false. Who asks for the clock reads it.
     pub(super) fn try_lock(&mut self, tx: Tx, row: Row) -> bool {
+        if row == Row::CLOCK {
+            return true;
+        }
         let absent = row.may_be_absent() && self.committed(row) == 0;
         !absent && self.lock_now(tx, row, Mode::Exclusive)
     }
 
-    /// Locks a row that the transaction makes: nobody else can have it.
-    pub(super) fn insert(&mut self, tx: Tx, row: Row) {
-        assert_eq!(self.holder[row.at()], 0, "{row:?} is made twice");
-        self.holder[row.at()] = EXCLUSIVE | tx;
+    /// Locks a row that the transaction makes, or waits for who is making the same.
+    pub(super) fn insert(&mut self, tx: Tx, row: Row) -> Granted {
+        if self.lock_now(tx, row, Mode::Exclusive) {
+            return Granted::Now;
+        }
+        let mode = Mode::Exclusive;
+        self.queue.push(Request { row, tx, mode });
+        Granted::Waits
     }
 
     fn lock_now(&mut self, tx: Tx, row: Row, mode: Mode) -> bool {
@@ -312,9 +319,10 @@ mod tests {
         let mut world = world();
         let row = Row::pending(0, 1);
         assert_eq!(world.lock(0, row, Mode::Exclusive), Granted::Absent);
-        world.insert(1, row);
+        assert_eq!(world.insert(1, row), Granted::Now);
         assert!(!world.try_lock(0, row));
         assert_eq!(world.lock(0, row, Mode::Exclusive), Granted::Waits);
+        assert_eq!(world.insert(2, row), Granted::Waits);
         assert_eq!(world.end(1, &[(row, 4)]), [(0, row)]);
         assert_eq!(world.committed(row), 4);
     }

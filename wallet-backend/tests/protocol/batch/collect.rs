@@ -5,7 +5,7 @@ use crate::protocol::core::{self, Decided, View};
 use crate::protocol::rules::Rule;
 use crate::protocol::scenario::{Act, Op, outcome, terms};
 use crate::protocol::session::{Ask, Money, Proof, Step};
-use crate::protocol::transaction::{Pass, apply, lock_hold, lock_seen_pending, read_money, view};
+use crate::protocol::transaction::{Pass, apply, lock_free_pending, lock_hold, read_money, view};
 use crate::protocol::world::{Mode, Row, SLOTS};
 
 impl Batch<'_> {
@@ -13,7 +13,8 @@ impl Batch<'_> {
         matches!(op.act, Act::Debit { from, .. } if self.accounts[usize::from(from)].hashed)
     }
 
-    /// Every slot of the gates' accounts in the waiting pass; the one slot that is wanted, where it is one.
+    /// Every slot of the gates' accounts in the waiting pass; the one slot that is wanted, where it is one, beside the gate
+    /// of its account at most.
     pub(super) fn wait_for_slots(&mut self, ops: &[(usize, Op)]) -> Step<()> {
         if self.run.pass == Pass::Waiting {
             let accounts: Vec<u8> = (0..)
@@ -23,10 +24,13 @@ impl Batch<'_> {
                 .collect();
             return self.wait_for_all(&accounts);
         }
-        if self.gates != [false; 2] {
+        let gated = self.gates != [false; 2];
+        let mut accounts = ops.iter().flat_map(|(_, op)| op.act.accounts());
+        let first = accounts.next();
+        if gated && !accounts.all(|account| Some(account) == first) {
             return Ok(());
         }
-        let hashed = ops.iter().find(|(_, op)| self.is_hashed(*op));
+        let hashed = ops.iter().find(|(_, op)| !gated && self.is_hashed(*op));
         self.hashed = hashed.and_then(|(_, op)| self.own_slot(*op));
         let credits = ops
             .iter()
@@ -64,7 +68,7 @@ impl Batch<'_> {
                 self.s.lock(Row::hold(*account, 0), Mode::Exclusive)?;
             }
         }
-        lock_seen_pending(accounts, &mut self.s)
+        lock_free_pending(accounts, &mut self.s)
     }
 
     /// The slot that the application chooses for a credit, or that a hashed debit hashes to.
@@ -214,7 +218,7 @@ impl Batch<'_> {
     }
 
     /// Whether debits count a hold of the account that may have expired.
-    fn may_expire(&self, account: u8) -> bool {
+    pub(super) fn may_expire(&self, account: u8) -> bool {
         self.s.rules.keep(Rule::ExpiredHoldsCount) && self.accounts[usize::from(account)].hold > 0
     }
 
