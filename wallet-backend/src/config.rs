@@ -89,7 +89,7 @@ pub(crate) struct Serve {
         default_value = "127.0.0.1:8081"
     )]
     pub(crate) listen: Listen,
-    /// embedded:DIR, or memory: (gone at the end).
+    /// embedded:DIR, mysql://USER:PASSWORD@HOST:PORT/DATABASE, or memory: (gone at the end).
     #[arg(
         long,
         env = "WALLET_STORE",
@@ -131,10 +131,12 @@ pub(crate) struct Serve {
 }
 
 /// Where a ledger is kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum StoreLocation {
     Embedded(PathBuf),
     Memory,
+    #[cfg(feature = "mysql")]
+    Mysql(wallet_backend::store::mysql::Address),
 }
 
 impl FromStr for StoreLocation {
@@ -144,10 +146,16 @@ impl FromStr for StoreLocation {
         match text.split_once(':') {
             Some(("embedded", dir)) if !dir.is_empty() => Ok(Self::Embedded(dir.into())),
             Some(("memory", "")) => Ok(Self::Memory),
+            #[cfg(feature = "mysql")]
+            Some(("mysql", _)) => {
+                let address = text.parse().map(Self::Mysql);
+                address.map_err(|error: wallet_backend::store::mysql::AddressError| error.to_string())
+            }
+            #[cfg(not(feature = "mysql"))]
             Some(("mysql", _)) => {
                 Err("this build has no MySQL store; use embedded:DIR or memory:".to_owned())
             }
-            _ => Err("must be embedded:DIR or memory:".to_owned()),
+            _ => Err("must be embedded:DIR, mysql://USER:PASSWORD@HOST:PORT/DATABASE or memory:".to_owned()),
         }
     }
 }
@@ -170,6 +178,8 @@ impl Serve {
             kept: match &self.store {
                 StoreLocation::Embedded(directory) => Some(directory.join(webhooks::FILE)),
                 StoreLocation::Memory => None,
+                #[cfg(feature = "mysql")]
+                StoreLocation::Mysql(_) => bail!("webhooks are sent from an embedded store only"),
             },
             rounds: Rounds::default(),
             clock: Clock::default(),
@@ -247,11 +257,9 @@ mod tests {
 
     #[test]
     fn a_store_is_a_directory_or_memory() {
-        assert_eq!(
-            "embedded:./data".parse(),
-            Ok(StoreLocation::Embedded("./data".into()))
-        );
-        assert_eq!("memory:".parse(), Ok(StoreLocation::Memory));
+        let embedded = "embedded:./data".parse().unwrap();
+        assert!(matches!(embedded, StoreLocation::Embedded(directory) if directory == Path::new("./data")));
+        assert!(matches!("memory:".parse(), Ok(StoreLocation::Memory)));
         for bad in [
             "",
             "embedded:",
@@ -266,6 +274,16 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "mysql")]
+    fn a_database_is_a_store_where_its_address_names_it() {
+        let named = serve(&["--store", "mysql://root@127.0.0.1/w"]).unwrap().store;
+        assert!(matches!(named, StoreLocation::Mysql(_)));
+        let error = serve(&["--store", "mysql://root@127.0.0.1"]).unwrap_err();
+        assert!(error.to_string().contains("names no database"), "{error}");
+    }
+
+    #[test]
+    #[cfg(not(feature = "mysql"))]
     fn a_store_that_this_build_lacks_is_named() {
         let error = serve(&["--store", "mysql://root@127.0.0.1/w"])
             .unwrap_err()

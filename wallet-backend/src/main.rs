@@ -152,6 +152,11 @@ fn open(args: &Serve) -> anyhow::Result<Wallet> {
         StoreLocation::Embedded(directory) => Wallet::embedded(args.options(directory))
             .with_context(|| format!("cannot open the ledger in {}", directory.display())),
         StoreLocation::Memory => Wallet::memory().context("cannot start the wallet"),
+        #[cfg(feature = "mysql")]
+        StoreLocation::Mysql(address) => {
+            let options = wallet_backend::store::mysql::Options::at(address.clone());
+            Wallet::mysql(options).context("cannot open the ledger")
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where the ledger is kept. [`Store`] is the one seam: memory (the model), the embedded log, later MySQL.
+//! Where the ledger is kept. [`Store`] is the one seam: memory (the model), the embedded log, MySQL and MariaDB.
 
 use std::fmt;
 use std::future::Future;
@@ -12,6 +12,7 @@ use crate::ledger::flow::Currencies;
 use crate::ledger::invariants::{Standing, Violation};
 
 pub mod any;
+mod codec;
 pub mod embedded;
 pub mod memory;
 #[cfg(feature = "mysql")]
@@ -316,7 +317,8 @@ pub trait Store: Send + Sync + 'static {
     /// `Unavailable` once the store ends.
     fn event_after(&self, number: u64) -> impl Future<Output = Result<(), LedgerError>> + Send;
 
-    /// The number of the newest event; 0 before the first.
+    /// The number of the newest event that this process knows of; 0 before the first. Where several processes write, it
+    /// may be a second behind; what [`Store::events`] has told of is known.
     fn newest_event(&self) -> u64;
 
     /// What the rows of these accounts say, each at one cut of its own, once that is durable. Unknown ones are left out.

@@ -16,6 +16,8 @@ use crate::money::Amount;
 use crate::store::any::AnyStore;
 use crate::store::embedded::{Embedded, OpenError, Options};
 use crate::store::memory::Memory;
+#[cfg(feature = "mysql")]
+use crate::store::mysql;
 use crate::store::{Cursor, EntryPage, Moment, Store as _};
 
 mod events;
@@ -75,6 +77,17 @@ impl Wallet {
             let doing = "start the wallet's thread".to_owned();
             OpenError::Io { doing, source }
         })
+    }
+
+    /// A wallet that keeps everything in a MySQL or MariaDB database, alone or beside other processes. Opening blocks
+    /// while it connects.
+    ///
+    /// # Errors
+    /// [`mysql::OpenError`]: no connection, a schema that does not fit, or what the system says.
+    #[cfg(feature = "mysql")]
+    pub fn mysql(options: mysql::Options) -> Result<Self, mysql::OpenError> {
+        let store = AnyStore::Mysql(mysql::Mysql::open(options)?);
+        Self::over(store, Limits::default()).map_err(mysql::OpenError::Thread)
     }
 
     /// A wallet over a store that is open already. Pending credits are settled every [`tidy::EVERY`], and the books are

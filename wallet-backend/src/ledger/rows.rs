@@ -63,6 +63,7 @@ impl AccountRows {
         let backlog = Backlog {
             rows: pending,
             sum: 0,
+            unseen: 0,
             next: next_pending,
         };
         let mut rows = Self {
@@ -88,6 +89,26 @@ impl AccountRows {
             Some(violation) => Err(violation),
             None => Ok(rows),
         }
+    }
+
+    /// The same account of which only some rows are shown: `held` is what its other open holds have left, `pending`
+    /// what its other pending rows are worth. Both count towards what the account has and may not pass, and neither
+    /// towards what can be taken from it.
+    ///
+    /// # Errors
+    /// [`Rule::Overflow`] where that is below zero, or more than fits.
+    pub fn hiding(mut self, held: i64, pending: i64) -> Result<Self, Violation> {
+        if held != 0 && !self.holds.get_or_insert_default().hide(held) {
+            return Err(self.broken(None, Rule::Overflow, self.in_held(), held));
+        }
+        if pending < 0 {
+            return Err(self.broken(None, Rule::Overflow, 0, pending));
+        }
+        if pending != 0 {
+            self.backlog.get_or_insert_default().unseen = pending;
+        }
+        self.sum([self.in_slots, self.in_pending(), pending, self.in_held()].into_iter())?;
+        Ok(self)
     }
 
     /// The account row.
@@ -132,6 +153,12 @@ impl AccountRows {
     #[must_use]
     pub fn in_pending(&self) -> i64 {
         self.backlog.as_ref().map_or(0, |backlog| backlog.sum)
+    }
+
+    /// What waits in pending rows that are not shown, in minor units. 0 but for rows that are [hidden](Self::hiding).
+    #[must_use]
+    pub(in crate::ledger) fn in_unseen_pending(&self) -> i64 {
+        self.backlog.as_ref().map_or(0, |backlog| backlog.unseen)
     }
 
     /// A hold with something left in it, expired or not.
@@ -179,14 +206,15 @@ impl AccountRows {
     pub fn total(&self) -> i64 {
         // `apply` refuses what would make this overflow.
         let loose = self.in_slots.saturating_add(self.in_pending());
-        loose.saturating_add(self.in_held())
+        let unseen = self.in_unseen_pending();
+        loose.saturating_add(unseen).saturating_add(self.in_held())
     }
 
     /// What could be taken, were there no floor: slots, pending credits and expired holds, in minor units.
     #[must_use]
     pub fn spendable(&self, now: Timestamp) -> i64 {
-        let held = self.in_held().saturating_sub(self.in_expired(now));
-        let all = self.total().saturating_sub(held);
+        let loose = self.in_slots.saturating_add(self.in_pending());
+        let all = loose.saturating_add(self.in_expired(now));
         if is_on(Mutant::RefusesWithoutProof) {
             self.slot(SlotIndex::PRIMARY).map_or(0, |slot| slot.balance)
         } else if is_on(Mutant::LeavesPendingOut) {
@@ -264,7 +292,8 @@ impl AccountRows {
                 self.await_settling(row)?;
             }
         }
-        self.sum([self.in_slots, self.in_pending(), self.in_held()].into_iter())?;
+        let pending = [self.in_pending(), self.in_unseen_pending()];
+        self.sum([self.in_slots, self.in_held()].into_iter().chain(pending))?;
         if is_on(Mutant::DropsDrainedSlots) {
             self.slots.truncate(usize::from(self.account.slots.get()));
         }
@@ -298,7 +327,7 @@ impl AccountRows {
     fn set_aside(&mut self, hold: &Hold) -> Result<i64, Violation> {
         let holds = self.holds.get_or_insert_default();
         let change = holds.put(hold);
-        if holds.len() == 0 {
+        if holds.is_empty() {
             self.holds = None;
         }
         change.ok_or_else(|| self.broken(None, Rule::HoldRow, 1, 0))

@@ -86,6 +86,7 @@ pub fn may_wait(rows: &AccountRows, amount: Amount) -> bool {
     rows.total().checked_add(amount.minor()).is_some()
         && primary
             .checked_add(rows.in_pending())
+            .and_then(|sum| sum.checked_add(rows.in_unseen_pending()))
             .and_then(|sum| sum.checked_add(amount.minor()))
             .is_some_and(|sum| sum <= PRIMARY_CAP)
 }

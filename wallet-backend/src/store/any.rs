@@ -4,6 +4,8 @@ use crate::account::{AccountId, RequestId};
 use crate::command::{AccountView, HoldView, LedgerError, PastView, RequestView};
 use crate::store::embedded::Embedded;
 use crate::store::memory::Memory;
+#[cfg(feature = "mysql")]
+use crate::store::mysql::Mysql;
 use crate::store::{
     Cursor, Cut, EntryPage, EventCursor, EventPage, GeneralLedger, HandOver, Job, Moment, Store,
 };
@@ -13,6 +15,8 @@ use crate::store::{
 pub enum AnyStore {
     Memory(Memory),
     Embedded(Embedded),
+    #[cfg(feature = "mysql")]
+    Mysql(Mysql),
 }
 
 impl Store for AnyStore {
@@ -20,6 +24,8 @@ impl Store for AnyStore {
         match self {
             Self::Memory(store) => store.run(jobs).await,
             Self::Embedded(store) => store.run(jobs).await,
+            #[cfg(feature = "mysql")]
+            Self::Mysql(store) => store.run(jobs).await,
         }
     }
 
@@ -27,6 +33,8 @@ impl Store for AnyStore {
         match self {
             Self::Memory(store) => store.handing_over(),
             Self::Embedded(store) => store.handing_over(),
+            #[cfg(feature = "mysql")]
+            Self::Mysql(store) => store.handing_over(),
         }
     }
 
@@ -34,6 +42,8 @@ impl Store for AnyStore {
         match self {
             Self::Memory(store) => store.settled().await,
             Self::Embedded(store) => store.settled().await,
+            #[cfg(feature = "mysql")]
+            Self::Mysql(store) => store.settled().await,
         }
     }
 
@@ -41,6 +51,8 @@ impl Store for AnyStore {
         match self {
             Self::Memory(store) => store.account(id).await,
             Self::Embedded(store) => store.account(id).await,
+            #[cfg(feature = "mysql")]
+            Self::Mysql(store) => store.account(id).await,
         }
     }
 
@@ -48,6 +60,8 @@ impl Store for AnyStore {
         match self {
             Self::Memory(store) => store.past(id, moment).await,
             Self::Embedded(store) => store.past(id, moment).await,
+            #[cfg(feature = "mysql")]
+            Self::Mysql(store) => store.past(id, moment).await,
         }
     }
 
@@ -59,6 +73,8 @@ impl Store for AnyStore {
         match self {
             Self::Memory(store) => store.accounts(after, limit).await,
             Self::Embedded(store) => store.accounts(after, limit).await,
+            #[cfg(feature = "mysql")]
+            Self::Mysql(store) => store.accounts(after, limit).await,
         }
     }
 
@@ -71,6 +87,8 @@ impl Store for AnyStore {
         match self {
             Self::Memory(store) => store.entries(id, after, limit).await,
             Self::Embedded(store) => store.entries(id, after, limit).await,
+            #[cfg(feature = "mysql")]
+            Self::Mysql(store) => store.entries(id, after, limit).await,
         }
     }
 
@@ -82,6 +100,8 @@ impl Store for AnyStore {
         match self {
             Self::Memory(store) => store.request(account, request).await,
             Self::Embedded(store) => store.request(account, request).await,
+            #[cfg(feature = "mysql")]
+            Self::Mysql(store) => store.request(account, request).await,
         }
     }
 
@@ -89,6 +109,8 @@ impl Store for AnyStore {
         match self {
             Self::Memory(store) => store.hold(account, hold).await,
             Self::Embedded(store) => store.hold(account, hold).await,
+            #[cfg(feature = "mysql")]
+            Self::Mysql(store) => store.hold(account, hold).await,
         }
     }
 
@@ -96,6 +118,8 @@ impl Store for AnyStore {
         match self {
             Self::Memory(store) => store.id(),
             Self::Embedded(store) => store.id(),
+            #[cfg(feature = "mysql")]
+            Self::Mysql(store) => store.id(),
         }
     }
 
@@ -108,6 +132,8 @@ impl Store for AnyStore {
         match self {
             Self::Memory(store) => store.events(after, account, limit).await,
             Self::Embedded(store) => store.events(after, account, limit).await,
+            #[cfg(feature = "mysql")]
+            Self::Mysql(store) => store.events(after, account, limit).await,
         }
     }
 
@@ -115,6 +141,8 @@ impl Store for AnyStore {
         match self {
             Self::Memory(store) => store.event_after(number).await,
             Self::Embedded(store) => store.event_after(number).await,
+            #[cfg(feature = "mysql")]
+            Self::Mysql(store) => store.event_after(number).await,
         }
     }
 
@@ -122,6 +150,8 @@ impl Store for AnyStore {
         match self {
             Self::Memory(store) => store.newest_event(),
             Self::Embedded(store) => store.newest_event(),
+            #[cfg(feature = "mysql")]
+            Self::Mysql(store) => store.newest_event(),
         }
     }
 
@@ -129,6 +159,8 @@ impl Store for AnyStore {
         match self {
             Self::Memory(store) => store.cuts(ids).await,
             Self::Embedded(store) => store.cuts(ids).await,
+            #[cfg(feature = "mysql")]
+            Self::Mysql(store) => store.cuts(ids).await,
         }
     }
 
@@ -136,6 +168,8 @@ impl Store for AnyStore {
         match self {
             Self::Memory(store) => store.general_ledger(opening).await,
             Self::Embedded(store) => store.general_ledger(opening).await,
+            #[cfg(feature = "mysql")]
+            Self::Mysql(store) => store.general_ledger(opening).await,
         }
     }
 
@@ -143,6 +177,8 @@ impl Store for AnyStore {
         match self {
             Self::Memory(store) => store.untidy(limit).await,
             Self::Embedded(store) => store.untidy(limit).await,
+            #[cfg(feature = "mysql")]
+            Self::Mysql(store) => store.untidy(limit).await,
         }
     }
 
@@ -150,6 +186,8 @@ impl Store for AnyStore {
         match self {
             Self::Memory(store) => store.pending().await,
             Self::Embedded(store) => store.pending().await,
+            #[cfg(feature = "mysql")]
+            Self::Mysql(store) => store.pending().await,
         }
     }
 
@@ -157,6 +195,8 @@ impl Store for AnyStore {
         match self {
             Self::Memory(store) => store.health(),
             Self::Embedded(store) => store.health(),
+            #[cfg(feature = "mysql")]
+            Self::Mysql(store) => store.health(),
         }
     }
 
@@ -164,6 +204,8 @@ impl Store for AnyStore {
         match self {
             Self::Memory(store) => store.close().await,
             Self::Embedded(store) => store.close().await,
+            #[cfg(feature = "mysql")]
+            Self::Mysql(store) => store.close().await,
         }
     }
 }

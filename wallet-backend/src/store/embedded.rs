@@ -120,7 +120,6 @@ mod statement;
 mod sums;
 mod threads;
 mod verify;
-mod wire;
 mod write;
 
 pub use backup::{Backup, BackupError, Phase, Restored, backup, restore};

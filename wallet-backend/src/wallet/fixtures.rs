@@ -74,6 +74,8 @@ impl Wallet {
         match self.queue.store() {
             AnyStore::Memory(store) => store.falsify(&id(account), fault, by),
             AnyStore::Embedded(store) => store.falsify(&id(account), fault, by),
+            #[cfg(feature = "mysql")]
+            AnyStore::Mysql(_) => panic!("a database is falsified by SQL"),
         }
     }
 
@@ -86,6 +88,8 @@ impl Wallet {
         match self.queue.store() {
             AnyStore::Memory(store) => store.falsify_entry(&id(account), version),
             AnyStore::Embedded(store) => store.falsify_entry(&id(account), version),
+            #[cfg(feature = "mysql")]
+            AnyStore::Mysql(_) => panic!("a database is falsified by SQL"),
         }
     }
 }

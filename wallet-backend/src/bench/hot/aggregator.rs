@@ -62,7 +62,7 @@ async fn settle(connection: &mut MySqlConnection) -> Result<usize, sqlx::Error> 
     let (mut entries, mut settled) = (
         String::from(
             "INSERT INTO account_entry (account_id, slot_index, version, kind, request_id, delta, held_delta, \
-             balance_after, at_us) VALUES ",
+             balance_after, held_after, at_us) VALUES ",
         ),
         String::from("UPDATE pending_credit SET settled_version = CASE id"),
     );
@@ -79,7 +79,7 @@ async fn settle(connection: &mut MySqlConnection) -> Result<usize, sqlx::Error> 
         // Kind 5 is settle. Into strings: can't fail.
         let _ = write!(
             entries,
-            "{comma}({account}, 0, {version}, 5, {request}, {amount}, 0, {balance}, {at})"
+            "{comma}({account}, 0, {version}, 5, {request}, {amount}, 0, {balance}, 0, {at})"
         );
         let _ = write!(settled, " WHEN {id} THEN {version}");
         let _ = write!(ids, "{comma}{id}");

@@ -141,7 +141,8 @@ fn push_rows(text: &mut String, ask: &Ask, slot: &str, entry_version: &str, vers
     let _ = write!(
         text,
         "INSERT INTO account_entry (account_id, slot_index, version, kind, request_id, delta, held_delta, \
-         balance_after, at_us) VALUES ({account}, {slot}, {entry_version}, {kind}, {id}, {delta}, 0, @balance, {at}); \
+         balance_after, held_after, at_us) \
+         VALUES ({account}, {slot}, {entry_version}, {kind}, {id}, {delta}, 0, @balance, 0, {at}); \
          INSERT INTO request (account_id, request_id, operation, slot_index, version, balance_after, at_us) \
          VALUES ({account}, {id}, {operation}, {slot}, {version}, @balance, {at}); "
     );
@@ -206,7 +207,8 @@ pub(super) mod published {
         let kind = ask.turn.kind();
         format!(
             "INSERT INTO account_entry (account_id, slot_index, version, kind, request_id, delta, held_delta, \
-             balance_after, at_us) SELECT account_id, slot_index, version, {kind}, {id}, {delta}, 0, balance, {at} \
+             balance_after, held_after, at_us) \
+             SELECT account_id, slot_index, version, {kind}, {id}, {delta}, 0, balance, 0, {at} \
              FROM wallet_slot WHERE account_id = {account} AND slot_index = {slot}"
         )
     }

@@ -12,6 +12,8 @@ pub(super) struct Backlog {
     pub(super) rows: VecDeque<Pending>,
     /// Of the rows, in minor units.
     pub(super) sum: i64,
+    /// What waits beside them in rows that are not here.
+    pub(super) unseen: i64,
     /// The number of the next row.
     pub(super) next: u64,
 }
@@ -21,6 +23,7 @@ impl Default for Backlog {
         Self {
             rows: VecDeque::new(),
             sum: 0,
+            unseen: 0,
             next: Self::FIRST,
         }
     }
@@ -48,6 +51,6 @@ impl Backlog {
 
     /// `None` for what [`Default`] makes, so that rows are equal whether there was a first one taken back or none.
     pub(super) fn boxed(self) -> Option<Box<Self>> {
-        (self.next != Self::FIRST || !self.rows.is_empty()).then(|| Box::new(self))
+        (self.next != Self::FIRST || !self.rows.is_empty() || self.unseen != 0).then(|| Box::new(self))
     }
 }

@@ -13,7 +13,10 @@ pub(super) struct Holds {
     by_id: BTreeMap<RequestId, Hold>,
     /// Those that have a deadline, the next one first.
     by_deadline: BTreeSet<(Timestamp, RequestId)>,
+    /// Of what is here and what is not shown, in minor units.
     sum: i64,
+    /// What the open holds have left that are not here.
+    unseen: i64,
 }
 
 impl Holds {
@@ -29,8 +32,22 @@ impl Holds {
         self.by_id.len()
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_id.is_empty() && self.unseen == 0
+    }
+
     pub(super) const fn sum(&self) -> i64 {
         self.sum
+    }
+
+    /// Counts what holds have left that are not here. `false` where that can't be.
+    pub(super) fn hide(&mut self, rest: i64) -> bool {
+        let sums = self.sum.checked_add(rest).zip(self.unseen.checked_add(rest));
+        let Some((sum, unseen)) = sums.filter(|_| rest >= 0) else {
+            return false;
+        };
+        (self.sum, self.unseen) = (sum, unseen);
+        true
     }
 
     /// Those whose deadline has come, earliest first.

@@ -181,3 +181,12 @@ fn the_rows_of_an_idle_account_take_less_than_100_bytes_and_its_id() {
     assert!(!rows.slots.spilled());
     assert!(size_of::<AccountRows>() < 100, "{}", size_of::<AccountRows>());
 }
+
+#[test]
+fn what_is_hidden_counts_for_what_there_is_and_not_for_what_can_be_taken() {
+    let rows = AccountRows::open(account());
+    let (total, spendable) = (rows.total(), rows.spendable(Timestamp(0)));
+    let hiding = rows.hiding(30, 12).unwrap();
+    assert_eq!((hiding.total(), hiding.in_held()), (total + 42, 30));
+    assert_eq!(hiding.spendable(Timestamp(0)), spendable);
+}

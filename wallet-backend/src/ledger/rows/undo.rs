@@ -79,7 +79,7 @@ impl AccountRows {
         for (id, hold) in undo.holds {
             let holds = self.holds.get_or_insert_default();
             holds.put_back(&id, hold);
-            if holds.len() == 0 {
+            if holds.is_empty() {
                 self.holds = None;
             }
         }

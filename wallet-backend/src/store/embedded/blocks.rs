@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
+use crate::store::codec::wire::{CodecError, Reader, Writer};
 use crate::store::embedded::disk::{Disk, DiskFile};
-use crate::store::embedded::wire::{CodecError, Reader, Writer};
 
 const BLOCK: usize = 4096;
 const HEAD: usize = 16;

@@ -16,6 +16,7 @@ use crate::ledger::invariants::Violation;
 use crate::ledger::rows::AccountRows;
 use crate::ledger::slots::is_untidy;
 use crate::mutants::{Mutant, is_on};
+use crate::store::codec::wire::Writer;
 use crate::store::embedded::accounts::{Accounts, Held};
 use crate::store::embedded::blocks::BlockError;
 use crate::store::embedded::disk::Disk;
@@ -23,7 +24,6 @@ use crate::store::embedded::links::{Chain, Chains, Links};
 use crate::store::embedded::requests::{Filed, Older, Table, fingerprint};
 use crate::store::embedded::rows::write_rows;
 use crate::store::embedded::sums::Follow;
-use crate::store::embedded::wire::Writer;
 
 /// A checkpoint in the making.
 #[derive(Debug)]

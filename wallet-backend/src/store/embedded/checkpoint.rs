@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use crate::account::AccountId;
 use crate::ledger::rows::AccountRows;
+use crate::store::codec::wire::{Reader, Writer};
 use crate::store::embedded::blocks::{
     self, BlockError, BlockFile, BlockWriter, FORMAT, FileId, Kind, remove_unpublished,
 };
@@ -21,7 +22,6 @@ use crate::store::embedded::links::Chains;
 use crate::store::embedded::rows::read_rows;
 use crate::store::embedded::run::{self, Run};
 use crate::store::embedded::segment::{Mark, read_mark, write_mark};
-use crate::store::embedded::wire::{Reader, Writer};
 
 /// A checkpoint as it is read.
 #[derive(Debug, Default)]

@@ -2,8 +2,8 @@
 
 use std::io;
 
+use crate::store::codec::wire::CodecError;
 use crate::store::embedded::segment;
-use crate::store::embedded::wire::CodecError;
 
 /// Why the store could not be opened, or read. Nothing was changed that was worth keeping.
 #[derive(Debug, thiserror::Error)]

@@ -5,12 +5,12 @@ use super::Embedded;
 use crate::account::AccountId;
 use crate::command::{Changes, Leg, Outcome, RequestRecord};
 use crate::ledger::rows::fixtures::Fault;
+use crate::store::codec::wire::Writer;
 use crate::store::embedded::disk::Disk;
 use crate::store::embedded::layout::Layout;
 use crate::store::embedded::record::{decode, encode};
 use crate::store::embedded::scan::Scan;
 use crate::store::embedded::segment::{Mark, Segment};
-use crate::store::embedded::wire::Writer;
 use crate::store::embedded::write::{append_record, write_batch};
 use std::sync::Arc;
 

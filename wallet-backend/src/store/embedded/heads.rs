@@ -9,12 +9,12 @@ use std::io;
 
 use crate::account::{AccountId, SlotIndex};
 use crate::journal::{Digest, Head, Heads, Root, RootHasher};
+use crate::store::codec::wire::{CodecError, Reader, Writer};
 use crate::store::embedded::blocks::{
     self, BlockError, BlockFile, BlockWriter, FileId, Kind, ROOM, remove_unpublished,
 };
 use crate::store::embedded::disk::Disk;
 use crate::store::embedded::segment::{Mark, read_mark, write_mark};
-use crate::store::embedded::wire::{CodecError, Reader, Writer};
 
 /// A slot that has entries, and where its chain stands.
 type Item = (AccountId, SlotIndex, Head);

@@ -10,8 +10,8 @@
 //! ```
 
 use crate::account::SlotIndex;
+use crate::store::codec::wire::CodecError;
 use crate::store::embedded::sums::{Past, Trace};
-use crate::store::embedded::wire::CodecError;
 
 /// Where an entry's predecessors are. 0 = in this same record, or none (before version 1). And what it tells of the
 /// account's past.

@@ -12,6 +12,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::mutants::{Mutant, is_on};
+use crate::store::codec::wire::Writer;
 use crate::store::embedded::backup;
 use crate::store::embedded::blocks::{self, Kind};
 use crate::store::embedded::books::Books;
@@ -28,7 +29,6 @@ use crate::store::embedded::scan::{Batch, Scan, position};
 use crate::store::embedded::segment::{
     FOLDER, MAX_PAGES, Mark, Place, Segment, SegmentHead, name, offset, pages_for,
 };
-use crate::store::embedded::wire::Writer;
 use crate::store::embedded::write::{append_record, write_batch};
 
 /// Payload of one batch of a rewritten tail.

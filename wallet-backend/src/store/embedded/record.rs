@@ -8,21 +8,17 @@
 //!
 //! The first byte is the version of this format. Reading never panics and never trusts a length.
 
-use smallvec::SmallVec;
-
 use self::entry::{read_entry, write_entry};
-use self::operation::{read_operation, write_operation};
-use self::outcome::{read_outcome, write_outcome};
 use crate::account::{AccountId, Hold, RequestId};
 use crate::command::{Changes, RequestRecord};
+use crate::store::codec::{
+    CodecError, Ids, Named, Reader, Writer, kind, read_account, read_operation, read_outcome, write_account,
+    write_operation, write_outcome,
+};
 use crate::store::embedded::links::Links;
-use crate::store::embedded::rows::{read_account, write_account};
 use crate::store::embedded::sums::{Trace, Traces};
-use crate::store::embedded::wire::{CodecError, Reader, Writer, kind};
 
 mod entry;
-mod operation;
-mod outcome;
 
 pub(super) use entry::{read_hold, read_pending, write_hold, write_pending};
 
@@ -199,49 +195,6 @@ fn read_holds(from: &mut Reader<'_>, ids: &mut Ids) -> Result<Vec<(AccountId, Ho
         holds.push((ids.read(from)?, read_hold(from)?));
     }
     Ok(holds)
-}
-
-/// Account ids by the order of their first appearance in the record that is written.
-#[derive(Default)]
-struct Named<'a> {
-    seen: SmallVec<[&'a AccountId; 2]>,
-}
-
-impl<'a> Named<'a> {
-    fn write(&mut self, id: &'a AccountId, out: &mut Writer) {
-        match self.seen.iter().position(|known| *known == id) {
-            Some(at) => out.length(at.saturating_add(1)),
-            None => {
-                out.length(0);
-                out.text(id.as_str());
-                self.seen.push(id);
-            }
-        }
-    }
-}
-
-/// The same of the record that is read.
-#[derive(Default)]
-struct Ids {
-    seen: Vec<AccountId>,
-}
-
-impl Ids {
-    fn read(&mut self, from: &mut Reader<'_>) -> Result<AccountId, CodecError> {
-        let number = from.number("an account id")?;
-        match number.checked_sub(1) {
-            None => {
-                let id = from.account()?;
-                self.seen.push(id.clone());
-                Ok(id)
-            }
-            Some(at) => usize::try_from(at)
-                .ok()
-                .and_then(|at| self.seen.get(at))
-                .cloned()
-                .ok_or(CodecError::Range("an account id")),
-        }
-    }
 }
 
 #[cfg(test)]

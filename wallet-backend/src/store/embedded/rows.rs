@@ -3,93 +3,12 @@
 
 use std::collections::VecDeque;
 
-use crate::account::{Account, CreditMode, DebitMode, Slot, SlotCount, SlotIndex, Status};
+use crate::account::{Slot, SlotIndex};
 use crate::ledger::rows::AccountRows;
+use crate::store::codec::{CodecError, Reader, Writer, read_account, write_account};
 use crate::store::embedded::links::{Chain, Chains};
 use crate::store::embedded::record::{read_hold, read_pending, write_hold, write_pending};
 use crate::store::embedded::sums::{read_past, write_past};
-use crate::store::embedded::wire::{CodecError, Reader, Writer, kind};
-
-/// An account row.
-pub(super) fn write_account(account: &Account, out: &mut Writer) {
-    out.text(account.id.as_str());
-    out.currency(account.currency);
-    out.byte(status(account.status));
-    out.signed(account.floor);
-    out.byte(account.slots.get());
-    out.byte(credit_mode(account.credit));
-    out.byte(debit_mode(account.debit));
-}
-
-/// The reverse of [`write_account`].
-pub(super) fn read_account(from: &mut Reader<'_>) -> Result<Account, CodecError> {
-    Ok(Account {
-        id: from.account()?,
-        currency: from.currency()?,
-        status: read_status(from)?,
-        floor: from.signed("a floor")?,
-        slots: SlotCount::new(from.byte("a slot count")?).ok_or(CodecError::Range("a slot count"))?,
-        credit: read_credit_mode(from)?,
-        debit: read_debit_mode(from)?,
-    })
-}
-
-/// A status as a byte.
-pub(super) const fn status(status: Status) -> u8 {
-    match status {
-        Status::Active => 0,
-        Status::DebitFrozen => 1,
-        Status::Frozen => 2,
-        Status::Closed => 3,
-    }
-}
-
-/// The reverse of [`status`].
-pub(super) fn read_status(from: &mut Reader<'_>) -> Result<Status, CodecError> {
-    match from.byte("a status")? {
-        0 => Ok(Status::Active),
-        1 => Ok(Status::DebitFrozen),
-        2 => Ok(Status::Frozen),
-        3 => Ok(Status::Closed),
-        found => Err(kind("a status", found)),
-    }
-}
-
-/// A credit mode as a byte.
-pub(super) const fn credit_mode(mode: CreditMode) -> u8 {
-    match mode {
-        CreditMode::Slot => 0,
-        CreditMode::Upsert => 1,
-        CreditMode::Journal => 2,
-    }
-}
-
-/// The reverse of [`credit_mode`].
-pub(super) fn read_credit_mode(from: &mut Reader<'_>) -> Result<CreditMode, CodecError> {
-    match from.byte("a credit mode")? {
-        0 => Ok(CreditMode::Slot),
-        1 => Ok(CreditMode::Upsert),
-        2 => Ok(CreditMode::Journal),
-        found => Err(kind("a credit mode", found)),
-    }
-}
-
-/// A debit mode as a byte.
-pub(super) const fn debit_mode(mode: DebitMode) -> u8 {
-    match mode {
-        DebitMode::Primary => 0,
-        DebitMode::Hashed => 1,
-    }
-}
-
-/// The reverse of [`debit_mode`].
-pub(super) fn read_debit_mode(from: &mut Reader<'_>) -> Result<DebitMode, CodecError> {
-    match from.byte("a debit mode")? {
-        0 => Ok(DebitMode::Primary),
-        1 => Ok(DebitMode::Hashed),
-        found => Err(kind("a debit mode", found)),
-    }
-}
 
 /// All that a checkpoint keeps of one account.
 pub(super) fn write_rows(rows: &AccountRows, chains: &Chains, out: &mut Writer) {

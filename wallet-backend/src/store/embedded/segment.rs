@@ -12,11 +12,11 @@ use std::io;
 use std::sync::Arc;
 
 use crate::mutants::{Mutant, is_on};
+use crate::store::codec::wire::{CodecError, Reader, Writer};
 use crate::store::embedded::disk::{Disk, DiskFile};
 use crate::store::embedded::page::{
     self, CLOSING, Found, PAGE, PAYLOAD, PageBuffer, PageHead, PageId, SEGMENT,
 };
-use crate::store::embedded::wire::{CodecError, Reader, Writer};
 
 /// The folder of the segments.
 pub(super) const FOLDER: &str = "log";

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use crate::command::{Answer, LedgerError};
 use crate::mutants::{Mutant, is_on};
 use crate::store::Job;
+use crate::store::codec::wire::Writer;
 use crate::store::embedded::books::Books;
 use crate::store::embedded::events::{Durable, Part};
 use crate::store::embedded::links::Links;
@@ -21,7 +22,6 @@ use crate::store::embedded::record::{self, Record};
 use crate::store::embedded::records::Records;
 use crate::store::embedded::scan::{position, split_position};
 use crate::store::embedded::segment::{Mark, Place, Segment, pages_for};
-use crate::store::embedded::wire::Writer;
 
 #[cfg(feature = "import")]
 mod adopting;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
-use sqlx::{AssertSqlSafe, Executor as _, MySqlPool};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, MySqlPool};
 
 /// How long a caller waits for a free connection, or for a new one. Below what callers wait for an answer.
 const ACQUIRE_WITHIN: Duration = Duration::from_secs(5);
@@ -18,7 +18,7 @@ const SESSION: &str = "SET SESSION \
 
 /// A database: `mysql://USER:PASSWORD@HOST:PORT/DATABASE`, also with sqlx's parameters (`?socket=PATH`, `?ssl-mode=`).
 #[derive(Clone)]
-pub struct Address(MySqlConnectOptions);
+pub struct Address(Box<MySqlConnectOptions>);
 
 /// Why a text is no address of a database.
 #[derive(Debug, thiserror::Error)]
@@ -35,7 +35,7 @@ impl FromStr for Address {
     fn from_str(url: &str) -> Result<Self, AddressError> {
         let options: MySqlConnectOptions = url.parse().map_err(AddressError::Malformed)?;
         match options.get_database() {
-            Some(database) if !database.is_empty() => Ok(Self(options)),
+            Some(database) if !database.is_empty() => Ok(Self(Box::new(options))),
             _ => Err(AddressError::NoDatabase),
         }
     }
@@ -65,14 +65,16 @@ impl fmt::Debug for Address {
 
 impl Address {
     pub(super) fn options(&self) -> MySqlConnectOptions {
-        self.0
-            .clone()
+        let options = MySqlConnectOptions::clone(&self.0);
+        options
             .charset("utf8mb4")
             // The session is told all of it at once, below.
             .no_engine_substitution(false)
             .pipes_as_concat(false)
             .timezone(None)
             .set_names(false)
+            // A text is long, and says who moved how much.
+            .disable_statement_logging()
     }
 }
 

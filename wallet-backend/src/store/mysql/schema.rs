@@ -112,3 +112,11 @@ async fn name(connection: &mut MySqlConnection) -> Result<(), SchemaError> {
         .await?;
     Ok(())
 }
+
+/// The number that tells this ledger from every other.
+pub(super) async fn ledger_id(connection: &mut MySqlConnection) -> Result<u64, SchemaError> {
+    let id = sqlx::query_scalar("SELECT ledger_id FROM ledger WHERE one = 1")
+        .fetch_one(connection)
+        .await?;
+    Ok(id)
+}

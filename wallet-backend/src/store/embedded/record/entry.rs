@@ -1,8 +1,9 @@
 //! Entries, pending rows and holds as bytes.
 
-use super::{Ids, Named};
-use crate::account::{Entry, EntryKind, Hold, HoldState, Link, Pending, RequestId, SlotIndex};
-use crate::store::embedded::wire::{CodecError, Reader, Writer, kind};
+use crate::account::{Entry, EntryKind, Hold, Link, Pending, RequestId};
+use crate::store::codec::{
+    CodecError, Ids, Named, Reader, Writer, kind, read_hold_state, read_slot, write_hold_state,
+};
 
 pub(super) fn write_entry<'a>(
     entry: &'a Entry,
@@ -74,10 +75,6 @@ pub(super) fn read_entry(
         at: from.timestamp()?,
         link: read_link(from)?,
     })
-}
-
-pub(super) fn read_slot(from: &mut Reader<'_>) -> Result<SlotIndex, CodecError> {
-    SlotIndex::new(from.byte("a slot")?).ok_or(CodecError::Range("a slot"))
 }
 
 fn write_link(link: Option<&Link>, out: &mut Writer) {
@@ -162,26 +159,5 @@ pub(in crate::store::embedded) fn read_hold(from: &mut Reader<'_>) -> Result<Hol
             1 => Some(from.timestamp()?),
             found => return Err(kind("a deadline", found)),
         },
-    })
-}
-
-/// Where a hold is in its life.
-pub(super) fn write_hold_state(state: HoldState, out: &mut Writer) {
-    out.byte(match state {
-        HoldState::Open => 0,
-        HoldState::Captured => 1,
-        HoldState::Released => 2,
-        HoldState::Expired => 3,
-    });
-}
-
-/// The reverse of [`write_hold_state`].
-pub(super) fn read_hold_state(from: &mut Reader<'_>) -> Result<HoldState, CodecError> {
-    Ok(match from.byte("a hold")? {
-        0 => HoldState::Open,
-        1 => HoldState::Captured,
-        2 => HoldState::Released,
-        3 => HoldState::Expired,
-        found => return Err(kind("a hold", found)),
     })
 }

@@ -5,7 +5,7 @@
 
 use super::{Past, Returned, Sums, Trace, boxed};
 use crate::account::{AccountId, Entry, SlotIndex, Timestamp};
-use crate::store::embedded::wire::{CodecError, Reader, Writer, kind};
+use crate::store::codec::wire::{CodecError, Reader, Writer, kind};
 
 // What is written of a trace, since it is not what the one before it leads to expect.
 const LATE: u8 = 1;

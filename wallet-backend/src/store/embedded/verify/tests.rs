@@ -7,11 +7,11 @@ use crate::command::{
 };
 use crate::ledger::decide::{Context, Rows, decide};
 use crate::money::Amount;
+use crate::store::codec::wire::Writer;
 use crate::store::embedded::links::Links;
 use crate::store::embedded::record::encode;
 use crate::store::embedded::scan::position;
 use crate::store::embedded::segment::{FOLDER, Place, Segment, SegmentHead};
-use crate::store::embedded::wire::Writer;
 use crate::store::embedded::write::{append_record, write_batch};
 use crate::store::embedded::{Embedded, Options};
 

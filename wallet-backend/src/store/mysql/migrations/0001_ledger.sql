@@ -31,6 +31,8 @@ CREATE TABLE wallet_slot (
   version    BIGINT UNSIGNED  NOT NULL DEFAULT 0,
   -- On slot 0: what the account's open holds have left, expired or not. On others 0.
   held       BIGINT           NOT NULL DEFAULT 0,
+  -- The time of its last entry; no entry of the slot has a later one.
+  at_us      BIGINT           NOT NULL DEFAULT 0,
   PRIMARY KEY (account_id, slot_index),
   CONSTRAINT slot_index_range CHECK (slot_index <= 63),
   CONSTRAINT slot_balance CHECK (balance >= 0),
@@ -47,6 +49,9 @@ CREATE TABLE account_entry (
   delta         BIGINT           NOT NULL,
   held_delta    BIGINT           NOT NULL,
   balance_after BIGINT           NOT NULL,
+  -- On slot 0: what the account's open holds have left after it. On others 0.
+  held_after    BIGINT           NOT NULL,
+  -- Rises with the version: a clock that is set back stands still for the slot.
   at_us         BIGINT           NOT NULL,
   -- 0 the other account of a transfer, 1 the other slot of a consolidation, 2 the hold, 3 the request reversed
   link_kind     TINYINT UNSIGNED NULL,
@@ -54,6 +59,7 @@ CREATE TABLE account_entry (
   PRIMARY KEY (account_id, slot_index, version),
   CONSTRAINT entry_kind CHECK (kind <= 9),
   CONSTRAINT entry_balance_after CHECK (balance_after >= 0),
+  CONSTRAINT entry_held_after CHECK (held_after >= 0 AND (slot_index = 0 OR held_after = 0)),
   CONSTRAINT entry_link CHECK ((link_kind IS NULL) = (link IS NULL) AND (link_kind IS NULL OR link_kind <= 3))
 ) ENGINE = InnoDB DEFAULT CHARSET = binary;
 
@@ -91,6 +97,8 @@ CREATE TABLE hold (
   -- 0 open, 1 captured, 2 released, 3 expired
   state         TINYINT UNSIGNED NOT NULL DEFAULT 0,
   expires_at_us BIGINT           NULL,
+  -- Of an expired one: the version of the entry on slot 0 that gave its rest back.
+  swept_version BIGINT UNSIGNED  NULL,
   PRIMARY KEY (account_id, hold_id),
   KEY of_account (account_id, state, expires_at_us),
   KEY deadline (state, expires_at_us),
@@ -98,7 +106,8 @@ CREATE TABLE hold (
   CONSTRAINT hold_amounts CHECK (
     amount > 0 AND captured >= 0 AND released >= 0 AND captured + released <= amount
     AND (state = 0) = (captured + released < amount)
-  )
+  ),
+  CONSTRAINT hold_swept CHECK ((state = 3) = (swept_version IS NOT NULL))
 ) ENGINE = InnoDB DEFAULT CHARSET = binary;
 
 -- Credits that were accepted and have not reached a slot yet, and those that have.
@@ -113,8 +122,9 @@ CREATE TABLE pending_credit (
   -- The version of the entry on slot 0 that settled it; NULL while it waits.
   settled_version BIGINT UNSIGNED NULL,
   PRIMARY KEY (id),
-  UNIQUE KEY of_request (account_id, source_id, request_id),
+  UNIQUE KEY of_request (source_id, request_id, account_id),
   KEY waiting (settled_version, account_id, id),
+  KEY settled (account_id, settled_version),
   CONSTRAINT pending_amount CHECK (amount > 0)
 ) ENGINE = InnoDB DEFAULT CHARSET = binary;
 

@@ -8,7 +8,7 @@ use crate::money::{Amount, AmountError, Currency, CurrencyError};
 
 /// Why bytes are not what they should be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum CodecError {
+pub(in crate::store) enum CodecError {
     #[error("the bytes end in the middle of {0}")]
     Short(&'static str),
     #[error("{0} bytes are left over")]
@@ -31,16 +31,16 @@ pub(super) enum CodecError {
 
 /// Appends to a buffer.
 #[derive(Debug, Default)]
-pub(super) struct Writer {
-    pub(super) bytes: Vec<u8>,
+pub(in crate::store) struct Writer {
+    pub(in crate::store) bytes: Vec<u8>,
 }
 
 impl Writer {
-    pub(super) fn byte(&mut self, byte: u8) {
+    pub(in crate::store) fn byte(&mut self, byte: u8) {
         self.bytes.push(byte);
     }
 
-    pub(super) fn number(&mut self, mut number: u64) {
+    pub(in crate::store) fn number(&mut self, mut number: u64) {
         loop {
             let [low, ..] = number.to_le_bytes();
             number >>= 7;
@@ -51,24 +51,24 @@ impl Writer {
         }
     }
 
-    pub(super) fn length(&mut self, length: usize) {
+    pub(in crate::store) fn length(&mut self, length: usize) {
         self.number(u64::try_from(length).unwrap_or(u64::MAX));
     }
 
-    pub(super) fn signed(&mut self, number: i64) {
+    pub(in crate::store) fn signed(&mut self, number: i64) {
         self.number((number.cast_unsigned() << 1) ^ (number >> 63).cast_unsigned());
     }
 
-    pub(super) fn fixed(&mut self, number: u64) {
+    pub(in crate::store) fn fixed(&mut self, number: u64) {
         self.bytes.extend_from_slice(&number.to_le_bytes());
     }
 
-    pub(super) fn text(&mut self, text: &str) {
+    pub(in crate::store) fn text(&mut self, text: &str) {
         self.length(text.len());
         self.bytes.extend_from_slice(text.as_bytes());
     }
 
-    pub(super) fn optional_text(&mut self, text: Option<&str>) {
+    pub(in crate::store) fn optional_text(&mut self, text: Option<&str>) {
         match text {
             None => self.byte(0),
             Some(text) => {
@@ -78,37 +78,41 @@ impl Writer {
         }
     }
 
-    pub(super) fn currency(&mut self, currency: Currency) {
+    pub(in crate::store) fn currency(&mut self, currency: Currency) {
         self.bytes.extend_from_slice(currency.as_str().as_bytes());
     }
 
-    pub(super) fn amount(&mut self, amount: Amount) {
+    pub(in crate::store) fn amount(&mut self, amount: Amount) {
         self.signed(amount.minor());
     }
 }
 
 /// Takes from a slice.
 #[derive(Debug)]
-pub(super) struct Reader<'a> {
+pub(in crate::store) struct Reader<'a> {
     left: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
+    pub(in crate::store) fn new(bytes: &'a [u8]) -> Self {
         Self { left: bytes }
     }
 
     /// Bytes not yet taken.
-    pub(super) fn remaining(&self) -> usize {
+    pub(in crate::store) fn remaining(&self) -> usize {
         self.left.len()
     }
 
     /// Whether the next byte is zero: there is one, and it is not taken.
-    pub(super) fn at_zero(&self) -> bool {
+    pub(in crate::store) fn at_zero(&self) -> bool {
         self.left.first() == Some(&0)
     }
 
-    pub(super) fn take(&mut self, length: usize, what: &'static str) -> Result<&'a [u8], CodecError> {
+    pub(in crate::store) fn take(
+        &mut self,
+        length: usize,
+        what: &'static str,
+    ) -> Result<&'a [u8], CodecError> {
         let (taken, left) = self
             .left
             .split_at_checked(length)
@@ -117,20 +121,20 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    pub(super) fn end(&self) -> Result<(), CodecError> {
+    pub(in crate::store) fn end(&self) -> Result<(), CodecError> {
         match self.left.len() {
             0 => Ok(()),
             more => Err(CodecError::LeftOver(more)),
         }
     }
 
-    pub(super) fn byte(&mut self, what: &'static str) -> Result<u8, CodecError> {
+    pub(in crate::store) fn byte(&mut self, what: &'static str) -> Result<u8, CodecError> {
         let (byte, left) = self.left.split_first().ok_or(CodecError::Short(what))?;
         self.left = left;
         Ok(*byte)
     }
 
-    pub(super) fn number(&mut self, what: &'static str) -> Result<u64, CodecError> {
+    pub(in crate::store) fn number(&mut self, what: &'static str) -> Result<u64, CodecError> {
         let mut number = 0_u64;
         for shift in (0..64).step_by(7) {
             let byte = self.byte(what)?;
@@ -147,7 +151,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The number of things that follow. Each takes at least one byte, so more than there are bytes is a lie.
-    pub(super) fn length(&mut self, what: &'static str) -> Result<usize, CodecError> {
+    pub(in crate::store) fn length(&mut self, what: &'static str) -> Result<usize, CodecError> {
         let length = usize::try_from(self.number(what)?).map_err(|_| CodecError::Range(what))?;
         if length > self.left.len() {
             return Err(CodecError::Short(what));
@@ -155,25 +159,28 @@ impl<'a> Reader<'a> {
         Ok(length)
     }
 
-    pub(super) fn signed(&mut self, what: &'static str) -> Result<i64, CodecError> {
+    pub(in crate::store) fn signed(&mut self, what: &'static str) -> Result<i64, CodecError> {
         let number = self.number(what)?;
         let sign = (number & 1).wrapping_neg();
         Ok(((number >> 1) ^ sign).cast_signed())
     }
 
-    pub(super) fn fixed(&mut self, what: &'static str) -> Result<u64, CodecError> {
+    pub(in crate::store) fn fixed(&mut self, what: &'static str) -> Result<u64, CodecError> {
         let bytes = self.take(8, what)?;
         let bytes = bytes.try_into().map_err(|_| CodecError::Short(what))?;
         Ok(u64::from_le_bytes(bytes))
     }
 
-    pub(super) fn text(&mut self, what: &'static str) -> Result<&'a str, CodecError> {
+    pub(in crate::store) fn text(&mut self, what: &'static str) -> Result<&'a str, CodecError> {
         let length = self.length(what)?;
         let bytes = self.take(length, what)?;
         std::str::from_utf8(bytes).map_err(|_| CodecError::Text)
     }
 
-    pub(super) fn optional_text(&mut self, what: &'static str) -> Result<Option<&'a str>, CodecError> {
+    pub(in crate::store) fn optional_text(
+        &mut self,
+        what: &'static str,
+    ) -> Result<Option<&'a str>, CodecError> {
         match self.byte(what)? {
             0 => Ok(None),
             1 => Ok(Some(self.text(what)?)),
@@ -181,30 +188,30 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(super) fn account(&mut self) -> Result<AccountId, CodecError> {
+    pub(in crate::store) fn account(&mut self) -> Result<AccountId, CodecError> {
         Ok(AccountId::new(self.text("an account id")?)?)
     }
 
-    pub(super) fn request(&mut self) -> Result<RequestId, CodecError> {
+    pub(in crate::store) fn request(&mut self) -> Result<RequestId, CodecError> {
         Ok(RequestId::new(self.text("a request id")?)?)
     }
 
-    pub(super) fn currency(&mut self) -> Result<Currency, CodecError> {
+    pub(in crate::store) fn currency(&mut self) -> Result<Currency, CodecError> {
         let code = std::str::from_utf8(self.take(3, "a currency")?).map_err(|_| CodecError::Text)?;
         Ok(Currency::new(code)?)
     }
 
-    pub(super) fn amount(&mut self) -> Result<Amount, CodecError> {
+    pub(in crate::store) fn amount(&mut self) -> Result<Amount, CodecError> {
         Ok(Amount::new(self.signed("an amount")?)?)
     }
 
-    pub(super) fn timestamp(&mut self) -> Result<Timestamp, CodecError> {
+    pub(in crate::store) fn timestamp(&mut self) -> Result<Timestamp, CodecError> {
         Ok(Timestamp(self.signed("a time")?))
     }
 }
 
 /// An unknown tag.
-pub(super) fn kind(what: &'static str, found: u8) -> CodecError {
+pub(in crate::store) fn kind(what: &'static str, found: u8) -> CodecError {
     CodecError::Kind {
         what,
         found: found.into(),

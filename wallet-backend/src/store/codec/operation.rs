@@ -1,16 +1,19 @@
 //! What was asked for, as bytes: all of it, so that a later command of the same id can be compared field by field.
 
-use super::{Ids, Named};
 use crate::account::{HoldTerm, SlotCount};
 use crate::command::{Amendment, DebitAmount, Operation, Remainder};
 use crate::money::Amount;
-use crate::store::embedded::rows::{
+use crate::store::codec::account::{
     credit_mode, debit_mode, read_credit_mode, read_debit_mode, read_status, status,
 };
-use crate::store::embedded::wire::{CodecError, Reader, Writer, kind};
+use crate::store::codec::{CodecError, Ids, Named, Reader, Writer, kind};
 
 /// An operation; `None` for an abandoned id.
-pub(super) fn write_operation<'a>(operation: Option<&'a Operation>, ids: &mut Named<'a>, out: &mut Writer) {
+pub(in crate::store) fn write_operation<'a>(
+    operation: Option<&'a Operation>,
+    ids: &mut Named<'a>,
+    out: &mut Writer,
+) {
     match operation {
         None => out.byte(0),
         Some(Operation::Credit { amount, memo }) => {
@@ -69,7 +72,10 @@ pub(super) fn write_operation<'a>(operation: Option<&'a Operation>, ids: &mut Na
 }
 
 /// The reverse of [`write_operation`].
-pub(super) fn read_operation(from: &mut Reader<'_>, ids: &mut Ids) -> Result<Option<Operation>, CodecError> {
+pub(in crate::store) fn read_operation(
+    from: &mut Reader<'_>,
+    ids: &mut Ids,
+) -> Result<Option<Operation>, CodecError> {
     Ok(Some(match from.byte("an operation")? {
         0 => return Ok(None),
         1 => Operation::Credit {

@@ -1,13 +1,13 @@
 //! What a request became, as bytes.
 
-use super::entry::{read_hold_state, read_slot, write_hold_state};
-use super::{Ids, Named};
 use crate::account::{AccountId, Entry, RequestId, Slot, SlotIndex};
 use crate::command::{AccountView, Leg, Outcome, Posting, Receipt, ReceiptKind, Refusal, RequestRecord};
-use crate::store::embedded::rows::{read_account, write_account};
-use crate::store::embedded::wire::{CodecError, Reader, Writer, kind};
+use crate::store::codec::{
+    CodecError, Ids, Named, Reader, Writer, kind, read_account, read_hold_state, read_slot, write_account,
+    write_hold_state,
+};
 
-pub(super) fn write_outcome<'a>(
+pub(in crate::store) fn write_outcome<'a>(
     record: &'a RequestRecord,
     entries: &[Entry],
     ids: &mut Named<'a>,
@@ -29,7 +29,7 @@ pub(super) fn write_outcome<'a>(
     }
 }
 
-pub(super) fn read_outcome(
+pub(in crate::store) fn read_outcome(
     from: &mut Reader<'_>,
     account: &AccountId,
     request: &RequestId,
