@@ -97,6 +97,10 @@ pub(crate) struct Serve {
         default_value = "embedded:./data"
     )]
     pub(crate) store: StoreLocation,
+    /// Bring an older schema of the database up to date. An empty database is set up anyhow.
+    #[cfg(feature = "mysql")]
+    #[arg(long)]
+    pub(crate) migrate: bool,
     /// Who may do everything: one bearer token a line; blank lines and lines that begin with # are skipped. SIGHUP
     /// reads it again.
     #[arg(long, env = "WALLET_TOKEN_FILE", value_name = "FILE")]

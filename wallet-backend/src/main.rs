@@ -126,10 +126,15 @@ fn reload(args: &Serve, access: &Access) {
 fn migrate(args: &config::Migrate) -> anyhow::Result<ExitCode> {
     use wallet_backend::store::mysql::{Migrated, OpenError, SchemaError, migrate};
     match migrate(&args.store) {
-        Ok(Migrated { from, to }) if from == to => say(&format!("schema {to}: up to date")),
-        Ok(Migrated { from: 0, to }) => say(&format!("schema {to}: set up")),
-        Ok(Migrated { from, to }) => say(&format!("schema {to}: brought up from {from}")),
-        Err(error @ OpenError::Schema(SchemaError::Newer { .. })) => {
+        Ok((probed, Migrated { from, to })) => {
+            eprintln!("{probed}");
+            match from {
+                0 => say(&format!("schema {to}: set up")),
+                from if from == to => say(&format!("schema {to}: up to date")),
+                from => say(&format!("schema {to}: brought up from {from}")),
+            }
+        }
+        Err(error @ (OpenError::Refused { .. } | OpenError::Schema(SchemaError::Newer { .. }))) => {
             eprintln!("wallet-backend: {error}");
             return Ok(ExitCode::from(1));
         }
@@ -154,7 +159,10 @@ fn open(args: &Serve) -> anyhow::Result<Wallet> {
         StoreLocation::Memory => Wallet::memory().context("cannot start the wallet"),
         #[cfg(feature = "mysql")]
         StoreLocation::Mysql(address) => {
-            let options = wallet_backend::store::mysql::Options::at(address.clone());
+            let options = wallet_backend::store::mysql::Options {
+                migrate: args.migrate,
+                ..wallet_backend::store::mysql::Options::at(address.clone())
+            };
             Wallet::mysql(options).context("cannot open the ledger")
         }
     }

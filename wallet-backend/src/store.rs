@@ -10,9 +10,11 @@ use crate::account::{AccountId, Entry, RequestId, SlotIndex, Timestamp};
 use crate::command::{AccountView, Answer, HoldView, LedgerError, PastView, RequestView, Work};
 use crate::ledger::flow::Currencies;
 use crate::ledger::invariants::{Standing, Violation};
+use crate::store::duty::{Duty, Turn};
 
 pub mod any;
 mod codec;
+pub mod duty;
 pub mod embedded;
 pub mod memory;
 #[cfg(feature = "mysql")]
@@ -337,6 +339,12 @@ pub trait Store: Send + Sync + 'static {
 
     /// Pending credits of all accounts: rows, not money.
     fn pending(&self) -> impl Future<Output = Result<u64, LedgerError>> + Send;
+
+    /// Takes the turn for a duty, or keeps it; `None` while another process has it. A store that only one process has
+    /// open gives it whenever it is asked.
+    fn claim(&self, duty: Duty) -> impl Future<Output = Result<Option<Turn>, LedgerError>> + Send {
+        std::future::ready(Ok(Some(Turn { duty, fence: 0 })))
+    }
 
     /// `Err` with the reason once the store has stopped for good.
     fn health(&self) -> Result<(), LedgerError>;

@@ -4,7 +4,10 @@
 //! one. [`Server`] is a private server of one test, which it may kill. [`Proxy`] stands between a client and a server
 //! and loses what it is told to lose. Nothing here outlives the test process, however that ends.
 
+mod claims;
 mod database;
+#[cfg(feature = "http")]
+mod probing;
 mod proxy;
 #[cfg(feature = "http")]
 mod schema;

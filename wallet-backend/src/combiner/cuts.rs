@@ -1,9 +1,10 @@
-//! What a reconciliation reads of the store, through the queue.
+//! What the jobs ask of the store, through the queue.
 
 use super::{PANICKED, Queue, unavailable};
 use crate::account::AccountId;
 use crate::combiner::BROKEN;
 use crate::command::LedgerError;
+use crate::store::duty::{Duty, Turn};
 use crate::store::{Cut, GeneralLedger, Store};
 
 impl<S: Store> Queue<S> {
@@ -13,6 +14,14 @@ impl<S: Store> Queue<S> {
     /// `Unavailable` where the store does not answer.
     pub async fn cuts(&self, ids: &[AccountId]) -> Result<Vec<Cut>, LedgerError> {
         self.read(self.0.store.cuts(ids)).await
+    }
+
+    /// Takes the turn for a duty, or keeps it; `None` while another process has it.
+    ///
+    /// # Errors
+    /// `Unavailable` where the store does not answer.
+    pub async fn claim(&self, duty: Duty) -> Result<Option<Turn>, LedgerError> {
+        self.read(self.0.store.claim(duty)).await
     }
 
     /// The books of every currency at one cut: those of `opening`, and what has happened since. Takes as long as it

@@ -26,6 +26,7 @@ use crate::account::Timestamp;
 use crate::clock::Clock;
 use crate::combiner::Queue;
 use crate::command::LedgerError;
+use crate::store::duty::Duty;
 use crate::store::{EventCursor, GeneralLedger, Store};
 
 mod prove;
@@ -64,7 +65,8 @@ struct Progress {
     books: GeneralLedger,
 }
 
-/// Runs what is due every [`EVERY`], until dropped.
+/// Runs what is due every [`EVERY`], until dropped. Of several processes on one ledger one does it, and reports; another
+/// once that is gone.
 pub async fn run<S: Store>(queue: Queue<S>, reconciler: Reconciler) -> Infallible {
     let mut ticks = interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -72,9 +74,8 @@ pub async fn run<S: Store>(queue: Queue<S>, reconciler: Reconciler) -> Infallibl
     ticks.tick().await;
     loop {
         ticks.tick().await;
-        let pass = due(&reconciler.report(), reconciler.0.clock.now());
-        // It is in the report, and tried again with the next tick.
-        drop(reconciler.once(&queue, pass).await);
+        // What goes wrong is in the report, and tried again with the next tick.
+        drop(reconciler.in_turn(&queue).await);
     }
 }
 
@@ -123,6 +124,23 @@ impl Reconciler {
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<Arc<Report>> {
         self.0.report.subscribe()
+    }
+
+    /// Runs what is due, where it is this process' turn.
+    ///
+    /// # Errors
+    /// As [`Reconciler::once`].
+    pub async fn in_turn<S: Store>(&self, queue: &Queue<S>) -> Result<Option<Run>, LedgerError> {
+        match queue.claim(Duty::Reconcile).await {
+            Ok(Some(_)) => {}
+            Ok(None) => return Ok(None),
+            Err(error) => {
+                tracing::warn!(%error, "whose turn it is to reconcile is not known");
+                return Err(error);
+            }
+        }
+        let pass = due(&self.report(), self.0.clock.now());
+        self.once(queue, pass).await.map(Some)
     }
 
     /// Runs a pass now, after one that is under way. Dropped half-way it has found nothing.

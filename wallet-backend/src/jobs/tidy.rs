@@ -11,6 +11,7 @@ use crate::account::AccountId;
 use crate::combiner::Queue;
 use crate::command::{Answer, LedgerError, Task};
 use crate::store::Store;
+use crate::store::duty::Duty;
 
 /// How long money may lie about before it is tidied.
 pub const EVERY: Duration = Duration::from_secs(5);
@@ -23,7 +24,8 @@ const TASKS: usize = 4_096;
 /// Rounds in one pass, so that the accounts beyond [`ACCOUNTS`] get their turn.
 const ROUNDS: usize = 32;
 
-/// Tidies every [`EVERY`], and again at once where a pass leaves something, until dropped.
+/// Tidies every [`EVERY`], and again at once where a pass leaves something, until dropped. Of several processes on one
+/// ledger one does it, and another once that is gone.
 pub async fn run<S: Store>(queue: Queue<S>) -> Infallible {
     let mut ticks = interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -33,14 +35,25 @@ pub async fn run<S: Store>(queue: Queue<S>) -> Infallible {
         ticks.tick().await;
         let mut more = true;
         while more {
-            more = match pass(&queue).await {
-                Ok((_, more)) => more,
+            more = match in_turn(&queue).await {
+                Ok(passed) => passed.is_some_and(|(_, more)| more),
                 Err(error) => {
                     tracing::warn!(%error, "tidying broke off, and goes on at its next turn");
                     false
                 }
             };
         }
+    }
+}
+
+/// One pass, where it is this process' turn: the accounts it went through, and whether one of them has more to tidy.
+///
+/// # Errors
+/// As [`once`].
+pub async fn in_turn<S: Store>(queue: &Queue<S>) -> Result<Option<(usize, bool)>, LedgerError> {
+    match queue.claim(Duty::Tidy).await? {
+        Some(_) => pass(queue).await.map(Some),
+        None => Ok(None),
     }
 }
 

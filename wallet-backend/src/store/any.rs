@@ -2,6 +2,7 @@
 
 use crate::account::{AccountId, RequestId};
 use crate::command::{AccountView, HoldView, LedgerError, PastView, RequestView};
+use crate::store::duty::{Duty, Turn};
 use crate::store::embedded::Embedded;
 use crate::store::memory::Memory;
 #[cfg(feature = "mysql")]
@@ -188,6 +189,15 @@ impl Store for AnyStore {
             Self::Embedded(store) => store.pending().await,
             #[cfg(feature = "mysql")]
             Self::Mysql(store) => store.pending().await,
+        }
+    }
+
+    async fn claim(&self, duty: Duty) -> Result<Option<Turn>, LedgerError> {
+        match self {
+            Self::Memory(store) => store.claim(duty).await,
+            Self::Embedded(store) => store.claim(duty).await,
+            #[cfg(feature = "mysql")]
+            Self::Mysql(store) => Store::claim(store, duty).await,
         }
     }
 

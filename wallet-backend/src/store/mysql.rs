@@ -11,18 +11,21 @@ use std::sync::{Arc, mpsc};
 use sqlx::MySqlPool;
 use tokio::runtime::{Builder, Runtime};
 
+use self::claims::TaskId;
 use self::events::Numbers;
 use self::read::Reading;
 use self::run::Writers;
 use crate::clock::Clock;
 use crate::command::LedgerError;
-use crate::store::Preference;
+use crate::store::{Preference, new_id};
 
 mod as_store;
 mod attempt;
+mod claims;
 mod columns;
 mod connect;
 mod events;
+mod probe;
 mod read;
 mod requests;
 mod run;
@@ -31,6 +34,7 @@ mod text;
 mod transaction;
 
 pub use connect::{Address, AddressError};
+pub use probe::{Finding, Probed, Severity};
 pub use schema::{Migrated, Migrations, SchemaError};
 
 /// How a ledger in a database is opened.
@@ -72,6 +76,8 @@ pub enum OpenError {
         #[source]
         source: sqlx::Error,
     },
+    #[error("the server of {address} is not one to keep a ledger: {findings}")]
+    Refused { address: Address, findings: String },
     #[error(transparent)]
     Schema(#[from] SchemaError),
     #[error("cannot read the ledger")]
@@ -82,10 +88,11 @@ pub enum OpenError {
 
 /// What has to be done before a ledger is open, on its own thread.
 struct Opening {
-    pool: MySqlPool,
-    reading: Reading,
     address: Address,
     migrations: Migrations,
+    writers: u32,
+    readers: u32,
+    clock: Clock,
 }
 
 struct Opened {
@@ -98,16 +105,17 @@ struct Opened {
 impl Opening {
     async fn run(self) -> Result<Opened, OpenError> {
         let Self {
-            pool,
-            reading,
             address,
             migrations,
+            writers,
+            readers,
+            clock,
         } = self;
-        let connected = pool.acquire().await;
-        let mut connection = connected.map_err(|source| OpenError::Connect { address, source })?;
-        schema::prepare(&mut connection, migrations).await?;
-        let id = schema::ledger_id(&mut connection).await?;
-        drop(connection);
+        let connections = writers.saturating_add(readers);
+        let (probed, _, id) = prepare(&address, migrations, connections).await?;
+        probed.log();
+        let pool = connect::pool(&address, writers);
+        let reading = Reading::new(connect::pool(&address, readers), clock);
         let numbers = Arc::new(Numbers::new());
         let all = numbers.all(&reading).await;
         all.map_err(|error| OpenError::Read(error.into()))?;
@@ -127,6 +135,8 @@ pub struct Mysql {
     writers: Arc<Writers>,
     reading: Arc<Reading>,
     numbers: Arc<Numbers>,
+    /// Who this process is, among those that have the ledger open.
+    task: TaskId,
     id: u64,
 }
 
@@ -152,14 +162,15 @@ impl Mysql {
         } = options;
         let most = writers.max(1);
         let opening = Opening {
-            pool: connect::pool(&address, most),
-            reading: Reading::new(connect::pool(&address, readers.max(1)), clock.clone()),
             address,
             migrations: if migrate {
                 Migrations::Run
             } else {
                 Migrations::OnlyIfEmpty
             },
+            writers: most,
+            readers: readers.max(1),
+            clock: clock.clone(),
         };
         let (sender, opened) = mpsc::channel();
         drop(runtime.spawn(async move { sender.send(opening.run().await) }));
@@ -172,6 +183,9 @@ impl Mysql {
         } = match opened.recv().map_err(|_| ended()).flatten() {
             Ok(opened) => opened,
             Err(error) => {
+                // Connections that fall with its tasks look for a runtime.
+                let handle = runtime.handle().clone();
+                let _context = handle.enter();
                 runtime.shutdown_background();
                 return Err(error);
             }
@@ -182,6 +196,7 @@ impl Mysql {
             writers: Arc::new(Writers::new(pool, most, clock, preference)),
             reading,
             numbers,
+            task: new_id().to_be_bytes(),
             id,
         })
     }
@@ -225,24 +240,43 @@ impl Mysql {
     }
 }
 
-/// Brings a database's tables up to date. Blocks; must not be called from a task.
+/// Brings a database's tables up to date, and says what it found. Blocks; must not be called from a task.
 ///
 /// # Errors
-/// [`OpenError`]: no connection, a schema that is newer than this build, or what the server says.
-pub fn migrate(address: &Address) -> Result<Migrated, OpenError> {
-    let runtime = Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(OpenError::Thread)?;
-    runtime.block_on(async {
-        let pool = connect::pool(address, 1);
-        let connected = pool.acquire().await;
-        let mut connection = connected.map_err(|source| OpenError::Connect {
-            address: address.clone(),
-            source,
-        })?;
-        Ok(schema::prepare(&mut connection, Migrations::Run).await?)
-    })
+/// [`OpenError`]: no connection, a server or a schema that is refused, or what the server says.
+pub fn migrate(address: &Address) -> Result<(Probed, Migrated), OpenError> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(OpenError::Thread)?;
+    let (probed, migrated, _) = runtime.block_on(prepare(address, Migrations::Run, 1))?;
+    Ok((probed, migrated))
+}
+
+/// Looks at the server, then at the tables, and says which ledger it is. `connections`: how many there will be.
+async fn prepare(
+    address: &Address,
+    migrations: Migrations,
+    connections: u32,
+) -> Result<(Probed, Migrated, u64), OpenError> {
+    let failed = |source| OpenError::Connect {
+        address: address.clone(),
+        source,
+    };
+    let refused = |findings: Vec<String>| OpenError::Refused {
+        address: address.clone(),
+        findings: findings.join("; "),
+    };
+    let mut connection = connect::connect(&address.options()).await.map_err(failed)?;
+    let probed = probe::probe(&mut connection, connections).await.map_err(failed)?;
+    let findings: Vec<String> = probed.refused().map(ToString::to_string).collect();
+    if !findings.is_empty() {
+        return Err(refused(findings));
+    }
+    let migrated = schema::prepare(&mut connection, migrations).await?;
+    if let Some(finding) = probe::locks(&mut connection).await.map_err(failed)? {
+        return Err(refused(vec![finding.to_string()]));
+    }
+    let id = schema::ledger_id(&mut connection).await?;
+    Ok((probed, migrated, id))
 }
 
 fn unavailable(reason: &str) -> LedgerError {
@@ -254,6 +288,9 @@ fn unavailable(reason: &str) -> LedgerError {
 impl Drop for Mysql {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
+            // Connections that fall with its tasks look for a runtime.
+            let handle = runtime.handle().clone();
+            let _context = handle.enter();
             runtime.shutdown_background();
         }
     }

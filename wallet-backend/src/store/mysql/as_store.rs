@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Mysql, unavailable};
 use crate::account::{AccountId, RequestId};
 use crate::command::{AccountView, HoldView, LedgerError, PastView, RequestView};
+use crate::store::duty::{Duty, Turn};
 use crate::store::{
     Cursor, Cut, EntryPage, EventCursor, EventPage, GeneralLedger, HandOver, Job, Moment, Store,
 };
@@ -101,6 +102,10 @@ impl Store for Mysql {
         Self::pending(self).await
     }
 
+    async fn claim(&self, duty: Duty) -> Result<Option<Turn>, LedgerError> {
+        Self::claim(self, duty).await
+    }
+
     /// A database that does not answer now may answer the next call.
     fn health(&self) -> Result<(), LedgerError> {
         Ok(())
@@ -114,6 +119,9 @@ impl Store for Mysql {
         };
         // Closed already, there is nothing left to close.
         drop(self.on_own_thread(closing).await);
+        if let Err(error) = self.give_back().await {
+            tracing::debug!(%error, "what this process did in turn is another's after its lease only");
+        }
         self.close_reading().await;
     }
 }

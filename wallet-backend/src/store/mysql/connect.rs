@@ -1,14 +1,21 @@
 //! Where the database is, and what every connection is told before its first statement.
 
-use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
+use std::{fmt, io};
 
 use sqlx::mysql::{MySqlConnectOptions, MySqlPoolOptions};
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, MySqlPool};
+use sqlx::pool::PoolConnection;
+use sqlx::{
+    AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, MySql, MySqlConnection, MySqlPool,
+};
+use tokio::time::timeout;
 
 /// How long a caller waits for a free connection, or for a new one. Below what callers wait for an answer.
 const ACQUIRE_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long it may take to find out why there was no connection.
+const EXPLAINED_WITHIN: Duration = Duration::from_secs(1);
 
 /// What every connection is told. READ COMMITTED: a locking read sees what is committed, and locks no gaps.
 const SESSION: &str = "SET SESSION \
@@ -88,6 +95,36 @@ pub(super) fn pool(address: &Address, most: u32) -> MySqlPool {
             Box::pin(async move { connection.execute(AssertSqlSafe(SESSION)).await.map(drop) })
         })
         .connect_lazy_with(address.options())
+}
+
+/// A connection outside of a pool: what fails is what the server, or the way to it, says.
+pub(super) async fn connect(options: &MySqlConnectOptions) -> Result<MySqlConnection, sqlx::Error> {
+    let connected = timeout(ACQUIRE_WITHIN, MySqlConnection::connect_with(options)).await;
+    let mut connection = connected.unwrap_or_else(|_| {
+        let silent = "it was not answered in time";
+        Err(io::Error::new(io::ErrorKind::TimedOut, silent).into())
+    })?;
+    connection.execute(AssertSqlSafe(SESSION)).await?;
+    Ok(connection)
+}
+
+/// A connection of a pool. That all of them are busy is only said where that is so: a pool that cannot connect only
+/// says that it took too long.
+pub(super) async fn acquire(pool: &MySqlPool) -> Result<PoolConnection<MySql>, sqlx::Error> {
+    match pool.acquire().await {
+        Err(sqlx::Error::PoolTimedOut) => {
+            let connection = timeout(EXPLAINED_WITHIN, connect(&pool.connect_options())).await;
+            match connection {
+                Ok(Err(cause)) => Err(cause),
+                Ok(Ok(connection)) => {
+                    drop(connection.close().await);
+                    Err(sqlx::Error::PoolTimedOut)
+                }
+                Err(_) => Err(sqlx::Error::PoolTimedOut),
+            }
+        }
+        acquired => acquired,
+    }
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use sqlx::{Executor as _, MySql, MySqlConnection, MySqlPool};
 use tokio::time::timeout;
 
 use super::columns::ColumnError;
+use super::connect;
 use super::unavailable;
 use crate::clock::Clock;
 use crate::command::LedgerError;
@@ -97,11 +98,11 @@ impl Reading {
 
     /// A free connection.
     pub(super) async fn connection(&self) -> Result<Lease, ReadError> {
-        Ok(Lease::new(self.pool.acquire().await?))
+        Ok(Lease::new(connect::acquire(&self.pool).await?))
     }
 
     /// What a statement takes for `now`: `None` is the database's own, by [`now!`].
-    fn now(&self) -> Option<i64> {
+    pub(super) fn now(&self) -> Option<i64> {
         match &self.clock {
             Clock::System => None,
             clock @ Clock::Set(_) => Some(clock.now().0),
