@@ -11,7 +11,7 @@ use wallet_backend::clock::Clock;
 use wallet_backend::combiner::{Combiner, Limits};
 use wallet_backend::jobs::reconcile::{Pass, Reconciler};
 use wallet_backend::journal::Root;
-use wallet_backend::store::Store as _;
+use wallet_backend::store::Store;
 use wallet_backend::store::embedded::disk::{Disk, RealDisk};
 use wallet_backend::store::embedded::{self, Embedded, ExportError, OpenError, Options};
 
@@ -19,6 +19,8 @@ use crate::config::StoreLocation;
 use crate::config::offline::{Export, Format, Reconcile, Verify};
 use crate::say;
 
+#[cfg(feature = "mysql")]
+mod database;
 pub(crate) mod import;
 
 /// Reads everything and proves it. Exit 0: clean, 1: found something.
@@ -27,6 +29,14 @@ pub(crate) mod import;
 /// It could not run.
 pub(crate) fn verify(args: &Verify) -> anyhow::Result<ExitCode> {
     let roots = args.against.roots()?;
+    #[cfg(feature = "mysql")]
+    if let StoreLocation::Mysql(address) = &args.store {
+        anyhow::ensure!(
+            roots.is_empty(),
+            "a ledger in a database has no roots: --against is for embedded:DIR"
+        );
+        return database::verify(address);
+    }
     let directory = kept(&args.store)?;
     let disk: Arc<dyn Disk> = Arc::new(RealDisk::new(directory));
     let report = embedded::verify_against(&disk, &roots, progress("verified"))
@@ -40,6 +50,10 @@ pub(crate) fn verify(args: &Verify) -> anyhow::Result<ExitCode> {
 /// # Errors
 /// It could not run, or not to the end.
 pub(crate) fn reconcile(args: &Reconcile) -> anyhow::Result<ExitCode> {
+    #[cfg(feature = "mysql")]
+    if let StoreLocation::Mysql(address) = &args.store {
+        return database::reconcile(address);
+    }
     let directory = kept(&args.store)?;
     let whose = || format!("cannot reconcile the ledger in {}", directory.display());
     let options = Options {
@@ -60,13 +74,17 @@ pub(crate) fn reconcile(args: &Reconcile) -> anyhow::Result<ExitCode> {
         }
         Err(error) => return Err(error).with_context(whose),
     };
+    proven(store).with_context(whose)
+}
+
+/// Holds the whole of a store against what it has written, and says what differs.
+fn proven<S: Store>(store: S) -> anyhow::Result<ExitCode> {
     let reconciler = Reconciler::new(Clock::default(), store.newest_event());
     // Nothing is tidied meanwhile: what is there is what is looked at.
-    let combiner = Combiner::start(store, Limits::default(), async |_| {}).with_context(whose)?;
+    let combiner = Combiner::start(store, Limits::default(), async |_| {})?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .build()
-        .with_context(whose)?;
+        .build()?;
     let ended = runtime.block_on(async {
         let ended = reconciler.once(&combiner.queue(), Pass::GeneralLedger).await;
         combiner.close().await;
@@ -74,7 +92,7 @@ pub(crate) fn reconcile(args: &Reconcile) -> anyhow::Result<ExitCode> {
     });
     let report = reconciler.report();
     say(&report.to_string());
-    ended.with_context(whose)?;
+    ended?;
     Ok(ExitCode::from(u8::from(!report.is_ok())))
 }
 
@@ -132,7 +150,7 @@ fn export_to(disk: &Arc<dyn Disk>, path: &Path, format: Format) -> anyhow::Resul
 /// The directory of a store that is there.
 pub(crate) fn kept(store: &StoreLocation) -> anyhow::Result<&Path> {
     let StoreLocation::Embedded(directory) = store else {
-        anyhow::bail!("only a store that is kept has files: embedded:DIR");
+        anyhow::bail!("this is done with the files of a store: embedded:DIR");
     };
     // Without this check a mistyped name would be made, and found to be without fault.
     anyhow::ensure!(

@@ -7,6 +7,8 @@
 mod claims;
 mod database;
 #[cfg(feature = "http")]
+mod offline;
+#[cfg(feature = "http")]
 mod probing;
 mod proxy;
 #[cfg(feature = "http")]

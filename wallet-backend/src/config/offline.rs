@@ -13,7 +13,7 @@ use super::StoreLocation;
 
 #[derive(Debug, Args)]
 pub(crate) struct Verify {
-    /// embedded:DIR. No process may be using it.
+    /// embedded:DIR, which no process may be using, or mysql://USER:PASSWORD@HOST:PORT/DATABASE.
     #[arg(
         long,
         env = "WALLET_STORE",
@@ -35,7 +35,7 @@ pub(crate) struct KeptRoots {
 
 #[derive(Debug, Args)]
 pub(crate) struct Reconcile {
-    /// embedded:DIR. No process may be using it.
+    /// embedded:DIR, which no process may be using, or mysql://USER:PASSWORD@HOST:PORT/DATABASE.
     #[arg(
         long,
         env = "WALLET_STORE",

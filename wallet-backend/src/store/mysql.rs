@@ -41,8 +41,10 @@ pub use schema::{Migrated, Migrations, SchemaError};
 #[derive(Debug)]
 pub struct Options {
     pub address: Address,
-    /// Bring an older schema up to date. An empty database is always set up.
+    /// Bring an older schema up to date.
     pub migrate: bool,
+    /// Set up an empty database.
+    pub set_up: bool,
     /// `Clock::System` is the database's own clock, so that processes with different ones agree.
     pub clock: Clock,
     pub preference: Preference,
@@ -59,6 +61,7 @@ impl Options {
         Self {
             address,
             migrate: false,
+            set_up: true,
             clock: Clock::default(),
             preference: Preference::Fixed(u64::from(std::process::id())),
             writers: 4,
@@ -155,6 +158,7 @@ impl Mysql {
         let Options {
             address,
             migrate,
+            set_up,
             clock,
             preference,
             writers,
@@ -163,10 +167,11 @@ impl Mysql {
         let most = writers.max(1);
         let opening = Opening {
             address,
-            migrations: if migrate {
-                Migrations::Run
-            } else {
-                Migrations::OnlyIfEmpty
+            migrations: match (set_up, migrate) {
+                (true, true) => Migrations::Run,
+                (true, false) => Migrations::OnlyIfEmpty,
+                (false, true) => Migrations::UnlessEmpty,
+                (false, false) => Migrations::None,
             },
             writers: most,
             readers: readers.max(1),

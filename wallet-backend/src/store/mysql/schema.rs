@@ -19,6 +19,10 @@ pub enum Migrations {
     Run,
     /// Set up an empty database; refuse an older schema.
     OnlyIfEmpty,
+    /// Bring an older schema up to date; refuse an empty database.
+    UnlessEmpty,
+    /// Refuse both.
+    None,
 }
 
 /// What was done to a schema. 0: an empty database.
@@ -38,6 +42,8 @@ pub enum SchemaError {
     Newer { found: i64, known: i64 },
     #[error("the database has schema {found}, and this build needs {known}: run `wallet-backend migrate`")]
     Older { found: i64, known: i64 },
+    #[error("the database has no ledger")]
+    Empty,
     #[error("cannot bring the database's tables up to date")]
     Migrate(#[from] MigrateError),
     #[error("cannot read the database's tables")]
@@ -71,7 +77,8 @@ pub(super) async fn prepare(
     let found = found(connection).await?;
     match (found, migrations) {
         (found, _) if found > known => return Err(SchemaError::Newer { found, known }),
-        (found, Migrations::OnlyIfEmpty) if found > 0 && found < known => {
+        (0, Migrations::UnlessEmpty | Migrations::None) => return Err(SchemaError::Empty),
+        (found, Migrations::OnlyIfEmpty | Migrations::None) if found > 0 && found < known => {
             return Err(SchemaError::Older { found, known });
         }
         _ => {}
