@@ -187,19 +187,23 @@ fn bench(args: &Engine) -> anyhow::Result<ExitCode> {
 
 #[cfg(feature = "mysql")]
 fn hot_account(args: &HotAccount) -> anyhow::Result<ExitCode> {
-    if !args.json {
-        say(bench::hot::HEADINGS);
-    }
+    let people = |lines: &[&str]| {
+        if !args.json {
+            lines.iter().for_each(|line| say(line));
+        }
+    };
+    people(&[bench::hot::headings(args)]);
     let mut sound = true;
-    bench::hot::run(args, &mut |row| {
-        sound &= row.invariants_ok;
+    bench::hot::run(args, &mut |measured| {
+        sound &= measured.invariants_ok();
         say(&if args.json {
-            serde_json::to_string(&row)?
+            serde_json::to_string(&measured)?
         } else {
-            row.to_string()
+            measured.to_string()
         });
         Ok(())
     })?;
+    people(bench::hot::beside(args));
     Ok(ExitCode::from(u8::from(!sound)))
 }
 

@@ -118,6 +118,62 @@ fn a_private_server_is_measured_in_two_processes_and_gone_afterwards() {
 }
 
 #[test]
+#[cfg(feature = "mysql")]
+#[ignore = "needs MariaDB: tests/run"]
+fn the_published_load_test_lands_what_it_accepts_with_and_without_a_limit() {
+    let sidecar = std::path::Path::new(env!("CARGO_BIN_EXE_wallet-backend")).with_file_name("sluice");
+    assert!(
+        sidecar.is_file(),
+        "needs the whole workspace: cargo test --workspace"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().to_str().unwrap();
+    let output = binary(&[
+        "bench",
+        "hot-account",
+        "--private",
+        "mariadb",
+        "--dir",
+        directory,
+        "--json",
+        "--scenario",
+        "published",
+        "--clients",
+        "50",
+        "--seconds",
+        "3",
+    ])
+    .output()
+    .unwrap();
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let runs: Vec<Value> = stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let number = |run: &Value, field: &str| run[field].as_u64().unwrap();
+    let [free, limited] = runs.as_slice() else {
+        panic!("{stdout}");
+    };
+    assert!(free["limit_per_s"].is_null() && number(limited, "limit_per_s") == 100);
+    assert!(
+        number(free, "accepted") > 0 && number(free, "refused") == 0,
+        "{free}"
+    );
+    // Of three seconds, wherever they begin in the window.
+    assert!((100..=400).contains(&number(limited, "accepted")), "{limited}");
+    assert!(number(limited, "refused") > 0, "{limited}");
+    for run in [free, limited] {
+        assert!(number(run, "landed") >= number(run, "accepted"), "{run}");
+        assert_eq!(
+            (number(run, "lag"), &run["invariants_ok"]),
+            (0, &true.into()),
+            "{run}"
+        );
+    }
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+}
+
+#[test]
 fn people_get_a_table_of_what_they_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     let output = bench(

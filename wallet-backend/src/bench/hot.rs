@@ -20,7 +20,9 @@ use self::books::Books;
 use self::client::Work;
 use self::crew::Crew;
 use self::private::Server;
-use crate::config::bench::hot::{Direction, HotAccount, Mode};
+use self::row::HEADINGS;
+pub(crate) use self::row::Row;
+use crate::config::bench::hot::{Direction, HotAccount, Mode, Scenario};
 
 mod aggregator;
 mod ask;
@@ -30,6 +32,9 @@ pub(crate) mod client;
 mod crew;
 mod direct;
 mod private;
+mod product;
+mod row;
+pub(crate) mod scenario;
 mod text;
 
 /// Caches fill and connections find their pace.
@@ -37,43 +42,56 @@ const WARM_UP: Duration = Duration::from_secs(1);
 /// The rows that others are held against are those of so many clients.
 const COMPARED_AT: u32 = 64;
 
-/// One measurement.
+/// A row of the modes, or a run of a scenario.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Row {
-    pub(crate) mode: &'static str,
-    pub(crate) operation: &'static str,
-    pub(crate) clients: u32,
-    pub(crate) processes: u32,
-    pub(crate) ops_per_s: f64,
-    pub(crate) p50_ms: f64,
-    pub(crate) p99_ms: f64,
-    /// Operations that the design answered without doing them: too little money, or a credit that it lost.
-    pub(crate) refused: u64,
-    /// Times that a client ran an operation again, for whatever reason.
-    pub(crate) retries: u64,
-    /// Those because of a deadlock.
-    pub(crate) deadlocks: u64,
-    /// Of the private server; of another nobody knows.
-    pub(crate) server_cpu_s: Option<f64>,
-    /// Of all processes of clients.
-    pub(crate) client_cpu_s: f64,
-    /// `ops_per_s` over that of `single` with this operation at 64 clients.
-    pub(crate) ratio_to_single_row: Option<f64>,
-    pub(crate) invariants_ok: bool,
-    /// What does not hold, in words.
-    #[serde(skip)]
-    pub(crate) broken: Vec<String>,
+#[serde(untagged)]
+pub(crate) enum Measured {
+    Row(Row),
+    Run(scenario::Run),
 }
 
-/// What stands over rows that are shown to people.
-pub(crate) const HEADINGS: &str = "mode                       operation clients  procs     ops/s   p50 ms   p99 ms  refused  \
-                                   retries deadlocks server s client s  of single  invariants";
+impl Measured {
+    pub(crate) fn invariants_ok(&self) -> bool {
+        match self {
+            Self::Row(row) => row.invariants_ok,
+            Self::Run(run) => run.invariants_ok,
+        }
+    }
+}
+
+impl fmt::Display for Measured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Row(row) => row.fmt(f),
+            Self::Run(run) => run.fmt(f),
+        }
+    }
+}
+
+/// What stands over what is shown to people.
+pub(crate) fn headings(args: &HotAccount) -> &'static str {
+    match args.scenario {
+        None => HEADINGS,
+        Some(Scenario::Published) => scenario::HEADINGS,
+    }
+}
+
+/// What people may hold it against.
+pub(crate) fn beside(args: &HotAccount) -> &'static [&'static str] {
+    match args.scenario {
+        None => &[],
+        Some(Scenario::Published) => &scenario::PUBLISHED,
+    }
+}
 
 /// Measures what was asked for; `each` hears every row as soon as it is there. A chart is drawn at the end.
 ///
 /// # Errors
 /// A server that can't be reached or started, or that fails; an interrupt; what `each` says.
-pub(crate) fn run(args: &HotAccount, each: &mut dyn FnMut(Row) -> anyhow::Result<()>) -> anyhow::Result<()> {
+pub(crate) fn run(
+    args: &HotAccount,
+    each: &mut dyn FnMut(Measured) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -95,10 +113,12 @@ pub(crate) fn run(args: &HotAccount, each: &mut dyn FnMut(Row) -> anyhow::Result
     })
 }
 
-async fn measure(args: &HotAccount, each: &mut dyn FnMut(Row) -> anyhow::Result<()>) -> anyhow::Result<()> {
-    let most = args.clients.iter().copied().max().unwrap_or(1);
+async fn measure(
+    args: &HotAccount,
+    each: &mut dyn FnMut(Measured) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     let server = match args.private {
-        Some(_) => Some(Server::start(&args.dir, args.binlog, most).await?),
+        Some(_) => Some(Server::start(&args.dir, args.binlog, args.most_clients()).await?),
         None => None,
     };
     let url = match (&server, &args.store) {
@@ -107,6 +127,9 @@ async fn measure(args: &HotAccount, each: &mut dyn FnMut(Row) -> anyhow::Result<
         (None, None) => bail!("no server to measure on"),
     };
     let bench = Bench { args, url, server };
+    if let Some(Scenario::Published) = args.scenario {
+        return scenario::published(&bench, &mut |run| each(Measured::Run(run))).await;
+    }
     let mut rows = Vec::new();
     for direction in &args.operation {
         let mut single = None;
@@ -117,7 +140,7 @@ async fn measure(args: &HotAccount, each: &mut dyn FnMut(Row) -> anyhow::Result<
             }
             let row = row.over_single(single);
             rows.push(row.clone());
-            each(row)?;
+            each(Measured::Row(row))?;
         }
     }
     if let Some(path) = &args.chart {
@@ -131,7 +154,7 @@ async fn measure(args: &HotAccount, each: &mut dyn FnMut(Row) -> anyhow::Result<
 fn plan(args: &HotAccount, direction: Direction) -> Vec<(Mode, u32)> {
     let modes = args.modes.0.iter().filter(|mode| mode.differs_for(direction));
     let mut plan: Vec<(Mode, u32)> = modes
-        .flat_map(|mode| args.clients.iter().map(|clients| (*mode, *clients)))
+        .flat_map(|mode| args.clients().iter().map(|clients| (*mode, *clients)))
         .collect();
     plan.sort_by_key(|step| *step != (Mode::Single, COMPARED_AT));
     plan
@@ -164,13 +187,13 @@ impl Bench<'_> {
         clients: u32,
     ) -> anyhow::Result<Row> {
         let args = self.args;
-        prepare(connection, mode).await?;
+        prepare(&self.url, connection, mode).await?;
         let before = Books::read(connection).await?;
         let mut crew = Crew::start(self.work(mode, direction, clients)).await?;
         crew.go().await?;
         sleep(WARM_UP).await;
         let cpu = self.server_cpu()?;
-        sleep(args.seconds).await;
+        sleep(args.seconds()).await;
         let cpu = self
             .server_cpu()?
             .zip(cpu)
@@ -187,7 +210,7 @@ impl Bench<'_> {
             operation: direction.name(),
             clients,
             processes: args.processes,
-            ops_per_s: came.ops as f64 / args.seconds.as_secs_f64(),
+            ops_per_s: came.ops as f64 / args.seconds().as_secs_f64(),
             p50_ms,
             p99_ms,
             refused: came.refused,
@@ -219,7 +242,7 @@ impl Bench<'_> {
                 first: first(process),
                 clients: share(process),
                 warm_up: WARM_UP,
-                measured: self.args.seconds,
+                measured: self.args.seconds(),
             })
             .collect()
     }
@@ -248,22 +271,23 @@ async fn connect(url: &str) -> anyhow::Result<MySqlConnection> {
 }
 
 /// A database with the product's tables and the mode's accounts; the connection uses it.
-async fn prepare(connection: &mut MySqlConnection, mode: Mode) -> anyhow::Result<()> {
+async fn prepare(url: &str, connection: &mut MySqlConnection, mode: Mode) -> anyhow::Result<()> {
     let database = database();
     let made = format!("DROP DATABASE IF EXISTS {database}; CREATE DATABASE {database}; USE {database}");
     raw_sql(AssertSqlSafe(made)).execute(&mut *connection).await?;
-    raw_sql(text::SCHEMA).execute(&mut *connection).await?;
+    product::set_up(url, &database).await?;
     if mode == Mode::PublishedSumHaving {
         raw_sql(text::WITHOUT_CHECKS).execute(&mut *connection).await?;
     }
     let (names, slots) = match mode {
-        Mode::ColdSingle => ((0..COLD_ACCOUNTS).map(cold).collect(), 1),
-        Mode::Single => (vec![HOT.to_owned()], 1),
+        Mode::ColdSingle | Mode::Cold => ((0..COLD_ACCOUNTS).map(cold).collect(), 1),
+        Mode::Single | Mode::Combined => (vec![HOT.to_owned()], 1),
         Mode::SlotSkipLocked
         | Mode::SlotBlind
         | Mode::Upsert
         | Mode::Journal
         | Mode::Hashed
+        | Mode::CombinedSlots
         | Mode::PublishedRandSkipLocked
         | Mode::PublishedSumHaving => (vec![HOT.to_owned()], text::SLOTS),
     };
@@ -272,101 +296,36 @@ async fn prepare(connection: &mut MySqlConnection, mode: Mode) -> anyhow::Result
     Ok(())
 }
 
-impl Row {
-    fn over_single(self, single: Option<f64>) -> Self {
-        let ratio_to_single_row = single.map(|single| self.ops_per_s / single);
-        Self {
-            ratio_to_single_row,
-            ..self
-        }
-    }
-}
-
-/// One line, below [`HEADINGS`].
-impl fmt::Display for Row {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            mode,
-            operation,
-            clients,
-            processes,
-            ops_per_s,
-            p50_ms,
-            p99_ms,
-            refused,
-            retries,
-            deadlocks,
-            client_cpu_s,
-            ..
-        } = self;
-        write!(
-            f,
-            "{mode:<27}{operation:<9}{clients:>8}{processes:>7}{ops_per_s:>10.0}"
-        )?;
-        write!(
-            f,
-            "{p50_ms:>9.2}{p99_ms:>9.2}{refused:>9}{retries:>9}{deadlocks:>10}"
-        )?;
-        match self.server_cpu_s {
-            Some(cpu) => write!(f, "{cpu:>9.2}")?,
-            None => write!(f, "{:>9}", "-")?,
-        }
-        write!(f, "{client_cpu_s:>9.2}")?;
-        match self.ratio_to_single_row {
-            Some(ratio) => write!(f, "{ratio:>11.2}")?,
-            None => write!(f, "{:>11}", "-")?,
-        }
-        if self.invariants_ok {
-            return f.write_str("  ok");
-        }
-        write!(f, "  BROKEN: {}", self.broken.join("; "))
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+
     use super::direct::{Direct, Done};
     use super::*;
     use crate::config::bench::hot::Switch;
-
-    fn row() -> Row {
-        Row {
-            mode: "single",
-            operation: "debit",
-            clients: 64,
-            processes: 1,
-            ops_per_s: 3_000.0,
-            p50_ms: 20.0,
-            p99_ms: 50.0,
-            refused: 0,
-            retries: 0,
-            deadlocks: 0,
-            server_cpu_s: Some(1.5),
-            client_cpu_s: 0.5,
-            ratio_to_single_row: None,
-            invariants_ok: false,
-            broken: vec!["slots below zero: 1 instead of 0".to_owned()],
-        }
-    }
+    use crate::config::{Action, Cli, bench};
 
     #[test]
-    fn a_row_in_json_has_these_fields_and_no_other() {
-        let json = serde_json::to_value(row().over_single(Some(1_500.0))).unwrap();
-        let expected = serde_json::json!({
-            "mode": "single", "operation": "debit", "clients": 64, "processes": 1, "ops_per_s": 3000.0,
-            "p50_ms": 20.0, "p99_ms": 50.0, "refused": 0, "retries": 0, "deadlocks": 0, "server_cpu_s": 1.5,
-            "client_cpu_s": 0.5, "ratio_to_single_row": 2.0, "invariants_ok": false,
-        });
-        assert_eq!(json, expected);
-    }
-
-    #[test]
-    fn people_are_told_what_does_not_hold() {
-        let line = row().to_string();
-        assert!(
-            line.ends_with("BROKEN: slots below zero: 1 instead of 0"),
-            "{line}"
-        );
+    fn every_client_is_in_one_process() {
+        let arguments = ["--private", "mariadb", "--processes", "3"];
+        let arguments = ["wallet-backend", "bench", "hot-account"]
+            .iter()
+            .chain(&arguments);
+        let Action::Bench(bench::Bench::HotAccount(args)) = Cli::try_parse_from(arguments).unwrap().command
+        else {
+            panic!("hot-account was asked for");
+        };
+        let bench = Bench {
+            args: &args,
+            url: "mysql://root@127.0.0.1".to_owned(),
+            server: None,
+        };
+        let spread = |clients| -> Vec<(u32, u32)> {
+            let work = bench.work(Mode::Single, Direction::Debit, clients);
+            work.iter().map(|work| (work.first, work.clients)).collect()
+        };
+        assert_eq!(spread(64), [(0, 21), (21, 21), (42, 22)]);
+        assert_eq!(spread(1), [(0, 1)]);
     }
 
     #[test]
@@ -380,7 +339,9 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let server = Server::start(folder.path(), Switch::Off, 8).await.unwrap();
             let mut connection = connect(&server.url()).await.unwrap();
-            prepare(&mut connection, Mode::Single).await.unwrap();
+            prepare(&server.url(), &mut connection, Mode::Single)
+                .await
+                .unwrap();
             let before = Books::read(&mut connection).await.unwrap();
             let options = client::options(&server.url(), &database()).unwrap();
             let mut told = books::Told::default();

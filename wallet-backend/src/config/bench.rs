@@ -15,8 +15,7 @@ pub(crate) enum Bench {
     /// What the engine does for one hot account, durable and with everything on, beside a bare log on the same disk.
     /// Exit 0: measured, 1: an invariant did not hold, 2: could not run.
     Engine(Engine),
-    /// Designs for one hot account on MySQL or MariaDB, beside each other. Exit 0:
-    /// measured, 1: an invariant did not hold, 2: could not run.
+    /// Designs for one hot account on MySQL or MariaDB and the wallet itself, beside each other. Exit 0: measured, 1: an invariant did not hold, 2: could not run.
     #[cfg(feature = "mysql")]
     HotAccount(hot::HotAccount),
     /// A process of clients of hot-account, which starts it.

@@ -10,7 +10,8 @@ pub(super) const HOT: &str = "hot";
 /// How many accounts the cold modes have.
 pub(super) const COLD_ACCOUNTS: u32 = 10_000;
 const CREDIT: i64 = 300;
-const DEBIT: i64 = 200;
+/// Minor units of a debit.
+pub(super) const DEBIT: i64 = 200;
 
 /// Which way one operation goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,14 @@ pub(super) enum Turn {
 }
 
 impl Turn {
+    /// Of what it moves.
+    pub(super) const fn sign(self) -> i64 {
+        match self {
+            Self::Credit => 1,
+            Self::Debit => -1,
+        }
+    }
+
     /// The entry's kind in its row.
     pub(super) const fn kind(self) -> u8 {
         match self {
@@ -27,6 +36,16 @@ impl Turn {
             Self::Debit => 1,
         }
     }
+}
+
+/// One operation, by its names.
+#[derive(Debug)]
+pub(super) struct Named {
+    pub(super) turn: Turn,
+    pub(super) account: String,
+    pub(super) id: String,
+    /// Minor units, above 0.
+    pub(super) amount: i64,
 }
 
 /// One operation, in literals.
@@ -65,29 +84,7 @@ impl Asks {
         }
     }
 
-    /// At microsecond `at`.
-    pub(super) fn next(&mut self, at: i64) -> Ask {
-        let (turn, id) = self.turn();
-        let delta = match turn {
-            Turn::Credit => CREDIT,
-            Turn::Debit => -DEBIT,
-        };
-        let account = if self.cold {
-            hex(&cold(self.chance(COLD_ACCOUNTS)))
-        } else {
-            hex(HOT)
-        };
-        Ask {
-            turn,
-            account,
-            id: hex(&id),
-            delta,
-            operation: format!("0x{:02x}{:016x}", turn.kind(), delta.unsigned_abs()),
-            at,
-        }
-    }
-
-    fn turn(&mut self) -> (Turn, String) {
+    pub(super) fn named(&mut self) -> Named {
         let number = self.next;
         self.next = number.wrapping_add(1);
         let turn = match self.direction {
@@ -96,7 +93,37 @@ impl Asks {
             Direction::Mixed if number.is_multiple_of(2) => Turn::Credit,
             Direction::Mixed => Turn::Debit,
         };
-        (turn, traffic::id(number))
+        Named {
+            turn,
+            account: if self.cold {
+                cold(self.chance(COLD_ACCOUNTS))
+            } else {
+                HOT.to_owned()
+            },
+            id: traffic::id(number),
+            amount: match turn {
+                Turn::Credit => CREDIT,
+                Turn::Debit => DEBIT,
+            },
+        }
+    }
+
+    /// The same in literals, at microsecond `at`.
+    pub(super) fn next(&mut self, at: i64) -> Ask {
+        let Named {
+            turn,
+            account,
+            id,
+            amount,
+        } = self.named();
+        Ask {
+            turn,
+            account: hex(&account),
+            id: hex(&id),
+            delta: turn.sign().saturating_mul(amount),
+            operation: format!("0x{:02x}{amount:016x}", turn.kind()),
+            at,
+        }
     }
 
     /// A number below `bound`, which is not 0.

@@ -77,6 +77,24 @@ impl Books {
         })
     }
 
+    pub(super) fn entries_since(&self, before: &Self) -> i64 {
+        self.entries.saturating_sub(before.entries)
+    }
+
+    /// Of so many debits from nothing, for tests.
+    #[cfg(test)]
+    pub(super) fn of_debits(count: i64, amount: i64) -> Self {
+        let moved = -count * amount;
+        Self {
+            money: moved,
+            moved,
+            entries: count,
+            versions: count,
+            requests: count,
+            ..Self::default()
+        }
+    }
+
     /// What is wrong in these books, if `before` were those at the start; empty = nothing.
     pub(super) fn wrong(&self, before: &Self, told: Told) -> Vec<String> {
         let grown = |after: i64, before: i64| after.saturating_sub(before);

@@ -15,6 +15,7 @@ use wallet_backend::clock::Clock;
 
 use super::aggregator;
 use super::direct::{Again, Direct, Done};
+use super::product::{self, Product};
 use crate::bench::measure::process_cpu;
 use crate::config::bench::hot::{Direction, Mode};
 
@@ -71,17 +72,47 @@ pub(crate) fn run() -> anyhow::Result<()> {
         .build()?;
     runtime.block_on(async {
         let options = options(&work.url, &work.database)?;
-        let clients: Vec<Direct> = stream::iter(work.first..work.first.saturating_add(work.clients))
-            .map(|number| Direct::connect(&options, work.mode, work.direction, number))
-            .buffered(CONNECTING)
-            .try_collect()
-            .await
-            .context("clients cannot connect")?;
+        let clients = work.clients(&options).await.context("clients cannot connect")?;
         say("ready")?;
         lines.next().context("nobody says go")??;
         let came = drive(&work, &options, clients).await?;
         say(&serde_json::to_string(&came)?)
     })
+}
+
+impl Work {
+    /// All of its clients, ready to go.
+    async fn clients(&self, options: &MySqlConnectOptions) -> anyhow::Result<Vec<Client>> {
+        let (mode, direction) = (self.mode, self.direction);
+        let numbers = self.first..self.first.saturating_add(self.clients);
+        if mode.is_product() {
+            let wallet = product::wallet(&self.url, &self.database, self.clients).await?;
+            let client = |number| Product::new(wallet.clone(), mode, direction, number);
+            return Ok(numbers.map(client).map(Client::Product).collect());
+        }
+        stream::iter(numbers)
+            .map(|number| Direct::connect(options, mode, direction, number))
+            .buffered(CONNECTING)
+            .map_ok(Client::Direct)
+            .try_collect()
+            .await
+    }
+}
+
+/// Whoever asks for one operation after the other.
+#[derive(Debug)]
+enum Client {
+    Direct(Direct),
+    Product(Product),
+}
+
+impl Client {
+    async fn once(&mut self, clock: &Clock) -> anyhow::Result<(Done, Again)> {
+        match self {
+            Self::Direct(client) => client.once(clock.now().0).await,
+            Self::Product(client) => Ok((client.once().await?, Again::default())),
+        }
+    }
 }
 
 /// # Errors
@@ -103,7 +134,7 @@ struct Window {
     ends: Instant,
 }
 
-async fn drive(work: &Work, options: &MySqlConnectOptions, clients: Vec<Direct>) -> anyhow::Result<Came> {
+async fn drive(work: &Work, options: &MySqlConnectOptions, clients: Vec<Client>) -> anyhow::Result<Came> {
     let begins = Instant::now() + work.warm_up;
     let window = Window {
         begins,
@@ -144,7 +175,7 @@ async fn drive(work: &Work, options: &MySqlConnectOptions, clients: Vec<Direct>)
 }
 
 /// One client's operations, one after the other, until the window ends.
-async fn call(mut client: Direct, window: Window) -> anyhow::Result<Told> {
+async fn call(mut client: Client, window: Window) -> anyhow::Result<Told> {
     let clock = Clock::default();
     let mut told = Told::new()?;
     loop {
@@ -152,7 +183,7 @@ async fn call(mut client: Direct, window: Window) -> anyhow::Result<Told> {
         if since >= window.ends {
             return Ok(told);
         }
-        let (done, again) = client.once(clock.now().0).await?;
+        let (done, again) = client.once(&clock).await?;
         let ended = Instant::now();
         let counts = ended >= window.begins && ended < window.ends;
         told.take(done, again, counts.then(|| ended.duration_since(since)));
@@ -177,10 +208,13 @@ impl Told {
     /// One answer; `took` if it is one of those that count.
     fn take(&mut self, done: Done, again: Again, took: Option<Duration>) {
         let came = &mut self.came;
-        if let Done::Posted(moved) | Done::Lost(moved) = done {
-            came.told.moved = came.told.moved.saturating_add(moved);
-            came.told.requests = came.told.requests.saturating_add(1);
-        }
+        let (moved, requests) = match done {
+            Done::Posted(moved) | Done::Lost(moved) => (moved, 1),
+            Done::Kept => (0, 1),
+            Done::Refused => (0, 0),
+        };
+        came.told.moved = came.told.moved.saturating_add(moved);
+        came.told.requests = came.told.requests.saturating_add(requests);
         let Some(took) = took else { return };
         came.retries = came.retries.saturating_add(again.retries);
         came.deadlocks = came.deadlocks.saturating_add(again.deadlocks);
@@ -190,7 +224,7 @@ impl Told {
                 let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
                 self.latencies.saturating_record(micros);
             }
-            Done::Lost(_) | Done::Refused => came.refused = came.refused.saturating_add(1),
+            Done::Lost(_) | Done::Refused | Done::Kept => came.refused = came.refused.saturating_add(1),
         }
     }
 

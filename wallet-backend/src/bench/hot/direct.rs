@@ -19,8 +19,10 @@ pub(super) enum Done {
     Posted(i64),
     /// It would have moved this many: no row took them, and the published design answers success all the same.
     Lost(i64),
-    /// There was not enough.
+    /// There was not enough, and nothing is kept of it.
     Refused,
+    /// It was refused, and the refusal is kept under its id.
+    Kept,
 }
 
 /// What an operation cost besides.
@@ -109,7 +111,8 @@ impl Direct {
             (Mode::Upsert, Turn::Credit) => text::upsert(ask, self.asks.credit_slot()),
             (Mode::Journal, Turn::Credit) => text::pending(ask),
             (Mode::Hashed, _) => text::one_slot(ask, &self.asks.hashed_slot().to_string()),
-            (Mode::Single | Mode::ColdSingle, _)
+            // The last three are the product's, and never come here.
+            (Mode::Single | Mode::ColdSingle | Mode::Combined | Mode::CombinedSlots | Mode::Cold, _)
             | (Mode::SlotSkipLocked | Mode::SlotBlind | Mode::Upsert | Mode::Journal, Turn::Debit) => {
                 text::one_slot(ask, "0")
             }

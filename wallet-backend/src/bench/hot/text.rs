@@ -10,9 +10,6 @@ pub(super) const SLOTS: u8 = 10;
 /// Minor units on slot 0 at the start, more than any run can take away.
 pub(super) const FUNDS: i64 = 1_000_000_000_000;
 
-/// The product's tables. A text of their own, since a direct mode needs no store.
-pub(super) const SCHEMA: &str = include_str!("../../store/mysql/migrations/0001_ledger.sql");
-
 /// What a published design that lets slots go negative needs.
 pub(super) const WITHOUT_CHECKS: &str = "ALTER TABLE wallet_slot DROP CONSTRAINT slot_balance; \
      ALTER TABLE account_entry DROP CONSTRAINT entry_balance_after";

@@ -14,8 +14,10 @@ use super::seconds;
 /// Direct modes have a connection to each client. single is one row: a conditional UPDATE, the entry and the request in
 /// one round trip. slot-skip-locked, slot-blind, upsert and journal are ways to credit an account of ten slots; their
 /// debits are those of single on slot 0, so they are not measured for debits alone. hashed debits a slot that the
-/// request chooses. The published- modes are statements as they were published, wrong ones included: what they break is
-/// told. cold-single spreads single over 10 000 accounts.
+/// request chooses. combined is what the product does by default, combined-slots the same on an account of ten slots: the
+/// clients of a process call one wallet. The published- modes are statements as they were published, wrong ones included:
+/// what they break is told. cold-single spreads single over 10 000 accounts, cold the product's work. Retries within the
+/// product are its own and not counted.
 ///
 /// `ratio_to_single_row` is against mode single with the same operation and number of processes at 64 clients in the
 /// same run; null where that was not measured.
@@ -35,21 +37,20 @@ pub(crate) struct HotAccount {
     /// all, or the names of some.
     #[arg(long, value_name = "MODE,..", default_value = "all")]
     pub(crate) modes: Modes,
-    /// How many clients at once.
+    /// How many clients at once [default: 1,8,64,1000; for a scenario 2000].
     #[arg(
         long,
         value_name = "N,..",
         value_delimiter = ',',
-        default_value = "1,8,64,1000",
         value_parser = clap::value_parser!(u32).range(1..=10_000)
     )]
-    pub(crate) clients: Vec<u32>,
+    pub(crate) clients: Option<Vec<u32>>,
     /// Over how many processes the clients are spread.
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=16))]
     pub(crate) processes: u32,
-    /// How long each row is measured.
-    #[arg(long, value_name = "N", default_value = "5", value_parser = seconds)]
-    pub(crate) seconds: Duration,
+    /// How long each row is measured [default: 5; for a scenario 100].
+    #[arg(long, value_name = "N", value_parser = seconds)]
+    pub(crate) seconds: Option<Duration>,
     /// What the clients do: credit, debit, or mixed (in turns).
     #[arg(
         long,
@@ -64,15 +65,53 @@ pub(crate) struct HotAccount {
     /// A JSON object a line for each row, instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Instead of modes, a load test from end to end. published: 2 000 clients (or the most of --clients) debit one
+    /// account through the sidecar, for 100 seconds (or --seconds), without and with a limit for the account.
+    #[arg(long, value_name = "SCENARIO", conflicts_with_all = ["modes", "operation", "processes", "chart"])]
+    pub(crate) scenario: Option<Scenario>,
+    /// The sidecar's program; by default sluice, beside this one.
+    #[arg(long, value_name = "PATH", requires = "scenario")]
+    pub(crate) sluice: Option<PathBuf>,
     /// Where the private server keeps its files while it runs: the disk that is measured.
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) dir: PathBuf,
+}
+
+impl HotAccount {
+    /// Never empty.
+    pub(crate) fn clients(&self) -> &[u32] {
+        const DEFAULT: [u32; 4] = [1, 8, 64, 1_000];
+        const OF_SCENARIO: [u32; 1] = [2_000];
+        match (&self.clients, self.scenario) {
+            (Some(clients), _) => clients,
+            (None, None) => &DEFAULT,
+            (None, Some(Scenario::Published)) => &OF_SCENARIO,
+        }
+    }
+
+    pub(crate) fn most_clients(&self) -> u32 {
+        self.clients().iter().copied().max().unwrap_or(1)
+    }
+
+    pub(crate) fn seconds(&self) -> Duration {
+        let default = match self.scenario {
+            None => 5,
+            Some(Scenario::Published) => 100,
+        };
+        self.seconds.unwrap_or(Duration::from_secs(default))
+    }
 }
 
 /// A server that the bench can start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Private {
     Mariadb,
+}
+
+/// A load test from end to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scenario {
+    Published,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,9 +134,12 @@ pub(crate) enum Mode {
     Upsert,
     Journal,
     Hashed,
+    Combined,
+    CombinedSlots,
     PublishedRandSkipLocked,
     PublishedSumHaving,
     ColdSingle,
+    Cold,
 }
 
 /// What the clients do.
@@ -111,21 +153,29 @@ pub(crate) enum Direction {
 
 impl Mode {
     /// Every mode; `single` first, which the others are held against.
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Single,
         Self::SlotSkipLocked,
         Self::SlotBlind,
         Self::Upsert,
         Self::Journal,
         Self::Hashed,
+        Self::Combined,
+        Self::CombinedSlots,
         Self::PublishedRandSkipLocked,
         Self::PublishedSumHaving,
         Self::ColdSingle,
+        Self::Cold,
     ];
 
     /// Whether operations go to many accounts, none of them hot.
     pub(crate) const fn is_cold(self) -> bool {
-        matches!(self, Self::ColdSingle)
+        matches!(self, Self::ColdSingle | Self::Cold)
+    }
+
+    /// Whether its clients call the wallet, and not the database.
+    pub(crate) const fn is_product(self) -> bool {
+        matches!(self, Self::Combined | Self::CombinedSlots | Self::Cold)
     }
 
     pub(crate) const fn name(self) -> &'static str {
@@ -136,9 +186,12 @@ impl Mode {
             Self::Upsert => "upsert",
             Self::Journal => "journal",
             Self::Hashed => "hashed",
+            Self::Combined => "combined",
+            Self::CombinedSlots => "combined-slots",
             Self::PublishedRandSkipLocked => "published-rand-skip-locked",
             Self::PublishedSumHaving => "published-sum-having",
             Self::ColdSingle => "cold-single",
+            Self::Cold => "cold",
         }
     }
 
@@ -155,9 +208,12 @@ impl Mode {
                 | Self::Upsert
                 | Self::Journal
                 | Self::Hashed
+                | Self::Combined
+                | Self::CombinedSlots
                 | Self::PublishedRandSkipLocked
                 | Self::PublishedSumHaving
-                | Self::ColdSingle,
+                | Self::ColdSingle
+                | Self::Cold,
                 Direction::Credit | Direction::Debit | Direction::Mixed,
             ) => true,
         }
@@ -214,6 +270,17 @@ impl FromStr for Direction {
             .into_iter()
             .find(|direction| direction.name() == text)
             .ok_or_else(|| "must be credit, debit or mixed".to_owned())
+    }
+}
+
+impl FromStr for Scenario {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "published" => Ok(Self::Published),
+            _ => Err("must be published".to_owned()),
+        }
     }
 }
 
@@ -274,8 +341,8 @@ mod tests {
             hot.operation,
             [Direction::Credit, Direction::Debit, Direction::Mixed]
         );
-        assert_eq!(hot.clients, [1, 8, 64, 1_000]);
-        assert_eq!((hot.processes, hot.seconds), (1, Duration::from_secs(5)));
+        assert_eq!(hot.clients(), [1, 8, 64, 1_000]);
+        assert_eq!((hot.processes, hot.seconds()), (1, Duration::from_secs(5)));
         assert_eq!((hot.binlog, hot.json, hot.chart), (Switch::Off, false, None));
     }
 
@@ -305,6 +372,21 @@ mod tests {
         assert!(hot(&[]).is_err());
         assert!(hot(&["--store", url, "--private", "mariadb"]).is_err());
         assert!(hot(&["--store", url, "--binlog", "on"]).is_err());
+    }
+
+    #[test]
+    fn a_scenario_is_as_it_was_published_unless_told_otherwise() {
+        let arguments = ["--private", "mariadb", "--scenario", "published"];
+        let published = hot(&arguments).unwrap();
+        assert_eq!(
+            (published.most_clients(), published.seconds().as_secs()),
+            (2_000, 100)
+        );
+        let shorter = [&arguments, ["--clients", "20", "--seconds", "3"].as_slice()].concat();
+        let shorter = hot(&shorter).unwrap();
+        assert_eq!((shorter.most_clients(), shorter.seconds().as_secs()), (20, 3));
+        assert!(hot(&[&arguments, ["--modes", "single"].as_slice()].concat()).is_err());
+        assert!(hot(&["--private", "mariadb", "--sluice", "sluice"]).is_err());
     }
 
     #[test]
