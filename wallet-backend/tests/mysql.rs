@@ -11,6 +11,7 @@ mod offline;
 #[cfg(feature = "http")]
 mod probing;
 mod proxy;
+mod readers;
 #[cfg(feature = "http")]
 mod schema;
 mod server;
