@@ -3,11 +3,18 @@
 //! `cases` are facts, each on a store of its own. `replies` runs seeded sequences on a store and on the model and
 //! compares reply by reply, read by read, with `at` masked.
 
+#[cfg(feature = "mysql")]
+use std::cell::RefCell;
+
 use wallet_backend::store::embedded::{Embedded, Options};
 use wallet_backend::store::memory::Memory;
+#[cfg(feature = "mysql")]
+use wallet_backend::store::mysql::{self, Mysql};
 use wallet_backend::store::{Preference, Store};
 
 use crate::faults::{FaultDisk, small};
+#[cfg(feature = "mysql")]
+use crate::mysql::{Database, database};
 use crate::support::{Bench, Time};
 
 mod cases;
@@ -53,32 +60,70 @@ impl Factory for OnDisk {
     }
 }
 
+/// In a database of each store's own. Those go with the factory.
+#[cfg(feature = "mysql")]
+#[derive(Default)]
+struct OnServer(RefCell<Vec<Database>>);
+
+#[cfg(feature = "mysql")]
+impl Factory for OnServer {
+    type Store = Mysql;
+
+    fn make(&self, preferred: u64, time: &Time) -> Mysql {
+        let database = database();
+        let options = mysql::Options {
+            clock: time.clock(),
+            preference: Preference::Fixed(preferred),
+            writers: 1,
+            readers: 1,
+            ..mysql::Options::at(database.url().parse().unwrap())
+        };
+        self.0.borrow_mut().push(database);
+        Mysql::open(options).unwrap()
+    }
+}
+
+/// How many are compared: on a server each step takes its round trips.
+fn sequences(on_a_server: bool) -> u64 {
+    if on_a_server && std::env::var_os("SLUICE_LONG").is_none() {
+        8
+    } else {
+        32
+    }
+}
+
 macro_rules! conformance {
-    ($store:ident, $factory:expr, [$($case:ident)*]) => {
+    (@ $store:ident, $factory:expr, $on_a_server:tt, [$($case:ident)*]) => {
         pub(crate) mod $store {
             use super::*;
 
             /// Every case by its name, each on a store of its own.
             #[cfg(debug_assertions)]
+            #[allow(dead_code, reason = "mutants are looked for without a server")]
             pub(crate) const FACTS: &[(&str, fn())] = &[
                 $((stringify!($case), || cases::$case(&$factory.bench()))),*
             ];
 
             $(
                 #[test]
+                #[cfg_attr($on_a_server, ignore = "needs MariaDB: tests/run")]
                 fn $case() {
                     cases::$case(&$factory.bench());
                 }
             )*
 
             #[test]
+            #[cfg_attr($on_a_server, ignore = "needs MariaDB: tests/run")]
             fn replies_and_reads_are_the_models() {
-                println!("{}", replies::compare_all(&$factory, 32));
+                println!("{}", replies::compare_all(&$factory, sequences($on_a_server)));
             }
         }
     };
     ($store:ident, $factory:expr) => {
-        conformance!($store, $factory, [
+        conformance!($store, $factory, false);
+    };
+    ($store:ident, $factory:expr, $on_a_server:tt) => {
+        conformance!(@ $store, $factory, $on_a_server, [
             an_account_opens_once_and_another_of_its_name_is_told_what_differs
             terms_that_nobody_could_have_are_invalid
             a_credit_is_posted_to_slot_0_of_an_ordinary_account
@@ -185,3 +230,5 @@ macro_rules! conformance {
 
 conformance!(memory, InMemory);
 conformance!(embedded, OnDisk);
+#[cfg(feature = "mysql")]
+conformance!(mysql_or_mariadb, OnServer::default(), true);

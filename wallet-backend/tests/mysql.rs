@@ -6,6 +6,7 @@
 
 mod claims;
 mod database;
+mod faults;
 #[cfg(feature = "http")]
 mod offline;
 #[cfg(feature = "http")]
@@ -19,6 +20,6 @@ mod session;
 mod template;
 
 pub(crate) use database::{Database, database};
-pub(crate) use proxy::Proxy;
+pub(crate) use proxy::{Fault, Proxy};
 pub(crate) use server::{Server, Settings};
 pub(crate) use session::Session;

@@ -6,11 +6,13 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use self::packet::{Answer, Flags, Packet, Packets};
 use super::session::RUNTIME;
@@ -18,12 +20,17 @@ use super::session::RUNTIME;
 mod facts;
 mod packet;
 
-/// What becomes of a text and its answer. The connection ends with each of them.
+/// A fault that has not happened by then never does: the test is wrong.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What becomes of a text and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The server never hears it.
+    /// Nothing; the test hears that it was sent.
+    Nothing,
+    /// The server never hears it, and the connection ends.
     LoseText,
-    /// The server has answered all of it, and the client hears nothing.
+    /// The server has answered all of it, the client hears nothing, and the connection ends.
     LoseAnswer,
     /// The server has answered all of it; the client hears that once the test lets it, or gives up. The connection
     /// goes on.
@@ -82,7 +89,8 @@ impl Pending {
     pub(crate) async fn happened(&self, times: usize) {
         let mut stage = self.stage.subscribe();
         let enough = stage.wait_for(|stage| *stage >= Stage::Happened(times));
-        drop(enough.await.unwrap());
+        let enough = timeout(PATIENCE, enough).await;
+        drop(enough.expect("it never happened").unwrap());
     }
 
     /// Lets a held answer go, and those that would be held after it.
@@ -210,6 +218,10 @@ async fn connection(client: TcpStream, server: TcpStream, shared: Arc<Shared>) -
                 }
                 to_server.write_all(&packet.bytes).await.ok()?;
                 let Some((fault, stage)) = fault else { continue };
+                if fault == Fault::Nothing {
+                    happened(&stage);
+                    continue;
+                }
                 let answer = answer(&mut server, &flags).await?;
                 happened(&stage);
                 if fault == Fault::LoseAnswer {

@@ -59,6 +59,13 @@ impl Session {
         field.parse().unwrap()
     }
 
+    /// The whole numbers in the one field of each row.
+    pub(crate) fn numbers(&mut self, text: &str) -> Vec<i64> {
+        let rows = self.rows(text).unwrap();
+        let field = |row: &MySqlRow| row.try_get_unchecked::<String, _>(0).unwrap().parse().unwrap();
+        rows.iter().map(field).collect()
+    }
+
     /// The text in the one field of the one row.
     pub(crate) fn text(&mut self, text: &str) -> String {
         let rows = self.rows(text).unwrap();

@@ -30,8 +30,10 @@ async fn what_no_fault_is_for_goes_through_and_is_counted() {
     let (proxy, url) = database.proxy();
     let mut session = Session::new(&url);
     let (before, _) = (proxy.commands(), proxy.take_texts());
+    let pending = proxy.arm("COMMIT", 0, 1, Fault::Nothing);
     session.run(INSERT);
     assert_eq!(session.rows(TRANSACTION).unwrap().len(), 2);
+    pending.happened(1).await;
     assert_eq!(proxy.take_texts(), [INSERT, TRANSACTION]);
     assert_eq!((proxy.commands() - before, proxy.connections()), (2, 1));
 }

@@ -43,7 +43,7 @@ pub(super) async fn of_ranges(
                  {first} AND {last} ORDER BY version LIMIT 18446744073709551615)"
             ));
         }
-        let mut query = sqlx::query(AssertSqlSafe(text)).persistent(false);
+        let mut query = sqlx::query(AssertSqlSafe(text));
         for range in ranges {
             query = query.bind(range.account.as_str().as_bytes());
         }

@@ -77,7 +77,7 @@ async fn read(
     if keys.is_empty() {
         return Ok(Vec::new());
     }
-    let mut query = sqlx::query(AssertSqlSafe(keys.join(" UNION ALL "))).persistent(false);
+    let mut query = sqlx::query(AssertSqlSafe(keys.join(" UNION ALL ")));
     for _ in &keys {
         query = query.bind(id.as_str().as_bytes());
     }
