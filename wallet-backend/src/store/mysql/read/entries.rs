@@ -37,15 +37,18 @@ pub(super) async fn of_ranges(
             if !text.is_empty() {
                 text.push_str(" UNION ALL ");
             }
-            let (slot, first, last) = (range.slot.get(), range.first, range.last);
+            let slot = range.slot.get();
             text.push_str(&format!(
                 "(SELECT * FROM account_entry WHERE account_id = ? AND slot_index = {slot} AND version BETWEEN \
-                 {first} AND {last} ORDER BY version LIMIT 18446744073709551615)"
+                 ? AND ? ORDER BY version LIMIT 18446744073709551615)"
             ));
         }
         let mut query = sqlx::query(AssertSqlSafe(text));
         for range in ranges {
-            query = query.bind(range.account.as_str().as_bytes());
+            query = query
+                .bind(range.account.as_str().as_bytes())
+                .bind(range.first)
+                .bind(range.last);
         }
         for row in query.fetch_all(&mut *connection).await? {
             entries.push(columns::entry(&row)?);
