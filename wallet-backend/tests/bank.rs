@@ -14,33 +14,35 @@
 //! A minute; an hour with `SLUICE_LONG`; so many seconds as `SLUICE_BANK_SECONDS` says.
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rustix::process::Signal;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 use wallet_backend::command::Operation;
 
-use crate::crash::{ends_well, long};
-use crate::process::{Served, binary};
+use crate::crash::long;
 use crate::support::{Numbers, amount};
 
 mod books;
 mod closing;
+mod database;
+mod directory;
 mod figures;
 mod follower;
+mod house;
 mod raw;
 mod teller;
 mod tide;
 mod wishes;
 
 use books::{Became, Books};
+use database::Database;
+use directory::Directory;
 use figures::{Figures, Findings};
 use follower::Follower;
+use house::House;
 use teller::{Lines, Teller};
 
 const SEED: u64 = 20_260_303;
@@ -57,66 +59,64 @@ const DAY: u64 = 30;
 /// The longest that tellers take to end what they have begun.
 const HOME: Duration = Duration::from_secs(300);
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_bank_that_is_killed_every_few_seconds_loses_nothing_doubles_nothing_and_refuses_nobody_falsely() {
-    let seconds = match std::env::var("SLUICE_BANK_SECONDS") {
+fn seconds() -> Duration {
+    Duration::from_secs(match std::env::var("SLUICE_BANK_SECONDS") {
         Ok(seconds) => seconds.parse().unwrap(),
         Err(_) if long() => 3_600,
         Err(_) => 60,
-    };
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bank_that_is_killed_every_few_seconds_loses_nothing_doubles_nothing_and_refuses_nobody_falsely() {
     let dir = tempfile::tempdir().unwrap();
-    let mut bank = Bank::open(dir.path());
-    let begun = Instant::now();
-    let end = begun + Duration::from_secs(seconds);
-    let mut days = 0;
-    while days == 0 || Instant::now() < end {
-        bank.day(days, end).await;
-        days += 1;
-    }
-    let figures = bank.close().await;
-    println!("{} s, {days} days, {figures}", begun.elapsed().as_secs());
+    let bank = Bank::open(Directory::open(dir.path()));
+    println!("{}", bank.run(Instant::now() + seconds()).await);
 }
 
-/// How often what was done to the process.
-#[derive(Clone, Copy, Debug, Default)]
-struct Faults {
-    kills: u64,
-    opening: u64,
-    stopped: u64,
-    paused: u64,
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs MariaDB: tests/run"]
+async fn a_bank_of_three_processes_on_one_database_that_are_all_killed_keeps_its_books_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let bank = Bank::open(Database::open(dir.path()).await);
+    println!("{}", bank.run(Instant::now() + seconds()).await);
 }
 
-struct Bank {
-    store: String,
-    socket: String,
-    served: Option<Served>,
+struct Bank<H> {
+    house: H,
     lines: Lines,
     follower: Follower,
     numbers: Numbers,
-    faults: Faults,
     figures: Figures,
     findings: Findings,
     /// What every account of the days that are over must have.
     balances: BTreeMap<String, i64>,
 }
 
-impl Bank {
-    fn open(dir: &Path) -> Self {
-        let store = format!("embedded:{}", dir.join("data").display());
-        let socket = dir.join("wallet.sock").display().to_string();
-        let lines = Lines::to(&socket);
+impl<H: House> Bank<H> {
+    fn open(house: H) -> Self {
+        let lines = Lines::to(house.socket());
         Self {
-            served: Some(Served::run(serve(&store, &socket))),
-            store,
-            socket,
             follower: Follower::of(&lines.patient),
+            house,
             lines,
             numbers: Numbers(SEED),
-            faults: Faults::default(),
             figures: Figures::default(),
             findings: Findings::default(),
             balances: BTreeMap::new(),
         }
+    }
+
+    /// Day after day until the time is over, and what is said of them.
+    async fn run(mut self, end: Instant) -> String {
+        let begun = Instant::now();
+        let mut days = 0;
+        while days == 0 || Instant::now() < end {
+            self.day(days, end).await;
+            days += 1;
+        }
+        let figures = self.close().await;
+        format!("{} s, {days} days, {figures}", begun.elapsed().as_secs())
     }
 
     /// New accounts, business under kills until the day or the time is over, and the books.
@@ -127,7 +127,7 @@ impl Bank {
         let mut tellers = self.begin(&day, &books, &closing).await;
         let end = end.min(Instant::now() + Duration::from_secs(DAY));
         loop {
-            self.trouble();
+            self.house.trouble(&mut self.numbers);
             if let Some(ended) = tellers.try_join_next() {
                 ended.unwrap();
             }
@@ -141,7 +141,7 @@ impl Bank {
             timeout(HOME, home).await.is_ok(),
             "tellers did not come to an end"
         );
-        closing::close(&books, &self.lines, &mut self.follower, &day).await;
+        closing::close(&books, &self.lines, &mut self.follower, &day, H::ORDER).await;
         self.balances.extend(books.balances());
         self.figures += books.figures();
         self.findings.add(books.findings());
@@ -187,45 +187,6 @@ impl Bank {
         }
     }
 
-    /// A few seconds of business, and what ends them. On the thread of the test, which sends nothing; the service is up
-    /// again when this returns.
-    fn trouble(&mut self) {
-        self.wait(500, 4_000);
-        let served = self.served.take().unwrap();
-        match self.numbers.below(6) {
-            0 => {
-                self.faults.stopped += 1;
-                served.signal(Signal::STOP);
-                self.wait(0, 300);
-            }
-            1 => {
-                // Longer than anybody waits: what they gave up on is done all the same.
-                self.faults.paused += 1;
-                served.signal(Signal::STOP);
-                self.wait(500, 2_000);
-                served.signal(Signal::CONT);
-                self.wait(0, 500);
-            }
-            _ => {}
-        }
-        served.kill();
-        self.faults.kills += 1;
-        while self.numbers.below(3) == 0 {
-            let mut child = serve(&self.store, &self.socket).spawn().unwrap();
-            self.wait(0, 150);
-            child.kill().unwrap();
-            child.wait().unwrap();
-            self.faults.kills += 1;
-            self.faults.opening += 1;
-        }
-        self.served = Some(Served::run(serve(&self.store, &self.socket)));
-    }
-
-    fn wait(&mut self, least: u64, most: u64) {
-        let micros = 1_000 * least + self.numbers.below(1_000 * (most - least));
-        std::thread::sleep(Duration::from_micros(micros));
-    }
-
     /// All accounts of all days once more, the end of the service, and what `verify` finds: nothing.
     async fn close(mut self) -> String {
         let mut found = BTreeMap::new();
@@ -253,16 +214,10 @@ impl Bank {
                 .other
                 .push("accounts changed after their day".to_owned());
         }
-        assert_eq!(self.served.take().unwrap().stop(), Some(0));
-        ends_well(&["verify", "--store", &self.store]);
+        self.house.close();
         self.findings.other.extend(self.follower.faults());
         self.report();
-        let Faults {
-            kills,
-            opening,
-            stopped,
-            paused,
-        } = self.faults;
+        let faults = self.house.faults();
         let events = self.follower.count();
         let Findings {
             lost,
@@ -272,7 +227,7 @@ impl Bank {
             ..
         } = &self.findings;
         format!(
-            "{kills} kills ({opening} while opening, {stopped} while it stood still, {paused} after a pause): {}, false {}, \
+            "{faults}: {}, false {}, \
              lost {}, doubled {}, drift {drift}, {events} events each once",
             self.figures,
             false_refusals.len(),
@@ -283,10 +238,10 @@ impl Bank {
 
     /// Stops at the first day on which something is wrong, and says what.
     fn report(&self) {
-        let (faults, figures, findings) = (self.faults, self.figures, &self.findings);
+        let (faults, figures, findings) = (self.house.faults(), self.figures, &self.findings);
         assert!(
             findings.is_empty() && figures.unresolved == 0,
-            "{findings:#?}\n{figures}\n{faults:?}"
+            "{findings:#?}\n{figures}\n{faults}"
         );
     }
 }
@@ -305,21 +260,4 @@ impl Teller {
             }
         }
     }
-}
-
-/// Segments and checkpoints so small that some come and go in every life. Its log goes where the test's does.
-fn serve(store: &str, socket: &str) -> Command {
-    let mut command = binary(&[
-        "serve",
-        "--listen",
-        &format!("unix:{socket}"),
-        "--store",
-        store,
-        "--segment-bytes",
-        "1048576",
-        "--checkpoint-bytes",
-        "262144",
-    ]);
-    command.stderr(Stdio::inherit()).env("WALLET_LOG", "error");
-    command
 }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 mod shortages;
 
-pub(crate) use shortages::Shortage;
+pub(crate) use shortages::{Order, Shortage};
 
 /// When a call began and was answered, in ticks of one counter of the caller's.
 #[derive(Clone, Copy, Debug, Default)]
@@ -94,6 +94,7 @@ pub(crate) struct Read {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     pub(crate) entries: Vec<Entry>,
+    pub(crate) order: Order,
     pub(crate) receipts: Vec<Receipt>,
     pub(crate) refusals: Vec<Refusal>,
     pub(crate) shortages: Vec<Shortage>,

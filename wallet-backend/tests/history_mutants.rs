@@ -1,6 +1,6 @@
 //! A mutant per rule of the history checker: each fault a ledger could have is found, and a clean history has none.
 
-use crate::history::{Entry, History, Leg, Link, Read, Receipt, Refusal, Shortage, Span};
+use crate::history::{Entry, History, Leg, Link, Order, Read, Receipt, Refusal, Shortage, Span};
 
 fn entry(account: &str, slot: u8, version: u64, kind: &str, delta: i64, after: i64) -> Entry {
     Entry {
@@ -96,6 +96,7 @@ fn clean() -> History {
             receipt("d", "debit", 4, &[&debit], 2),
             receipt("t", "transfer", 1, &[&sent, &got], 4),
         ],
+        order: Order::OfCommit,
         refusals: vec![Refusal {
             account: "alice".to_owned(),
             request: "r".to_owned(),
@@ -274,4 +275,58 @@ fn a_refusal_over_an_amount_that_was_never_there_is_found() {
     finds("refused with 3, which it never had", |history| {
         history.shortages[0].available = 3;
     });
+}
+
+/// Alice pays 4 out of slot 0 and is credited 6 in slot 1, in one order or the other; then 9 is refused.
+fn paid_and_credited() -> History {
+    let first = of("c", entry("alice", 0, 1, "credit", 10, 10));
+    let debit = of("d", entry("alice", 0, 2, "debit", -4, 6));
+    let credit = of("e", entry("alice", 1, 1, "credit", 6, 6));
+    History {
+        receipts: vec![
+            receipt("c", "credit", 10, &[&first], 0),
+            receipt("d", "debit", 4, &[&debit], 2),
+            receipt("e", "credit", 6, &[&credit], 3),
+        ],
+        // As if the credit had been there when she paid.
+        entries: vec![first, credit, debit],
+        shortages: vec![Shortage {
+            account: "alice".to_owned(),
+            request: "r".to_owned(),
+            asked: 9,
+            available: 6,
+            floor: 0,
+            exact: true,
+            span: Span { begun: 2, ended: 5 },
+        }],
+        ..History::default()
+    }
+}
+
+#[test]
+fn where_only_the_order_of_each_slot_is_known_a_refusal_may_be_between_any_two_entries() {
+    let history = paid_and_credited();
+    assert!(!history.faults().is_empty(), "by the order of commit it is false");
+    let history = History {
+        order: Order::OfEachSlot,
+        ..history
+    };
+    assert_eq!(history.faults(), Vec::<String>::new());
+}
+
+#[test]
+fn a_refusal_is_false_where_the_slots_together_never_had_too_little() {
+    let mut history = History {
+        order: Order::OfEachSlot,
+        ..paid_and_credited()
+    };
+    // Begun when both had been answered.
+    history.shortages[0].span = Span { begun: 6, ended: 7 };
+    let faults = history.faults();
+    assert!(
+        faults
+            .iter()
+            .any(|fault| fault.contains("never had less than Some(12)")),
+        "{faults:?}"
+    );
 }

@@ -10,14 +10,14 @@ use wallet_backend::command::{BatchMode, Command, Operation};
 use super::books::{Became, Books, Record};
 use super::follower::Follower;
 use super::teller::Lines;
-use crate::history::Entry;
+use crate::history::{Entry, Order};
 use crate::support::id;
 
 /// How many are asked again in one call.
 const TOGETHER: usize = 400;
 
 /// Nobody sends any more, and the service is up. What is wrong is in the findings afterwards.
-pub(super) async fn close(books: &Books, lines: &Lines, follower: &mut Follower, day: &str) {
+pub(super) async fn close(books: &Books, lines: &Lines, follower: &mut Follower, day: &str, order: Order) {
     ask_everything_again(books, lines).await;
     let balances = books.balances();
     let mut statements = Vec::new();
@@ -31,6 +31,7 @@ pub(super) async fn close(books: &Books, lines: &Lines, follower: &mut Follower,
     let events = follow(books, follower, day, &statements).await;
     let mut history = books.take_history();
     history.entries = events;
+    history.order = order;
     for fault in history.faults() {
         books.find(|findings| findings.file(fault));
     }

@@ -5,12 +5,26 @@
 //! have had less than was asked for. What is pending counts as nothing here, nor does a hold that has expired and was not
 //! swept, so that a state never seems richer than it was: a finding is always a false refusal, and on an account without
 //! either every false refusal that the order of calls can show is a finding.
+//!
+//! A ledger may know the order of commit of each slot only ([`Order::OfEachSlot`]). Then what the account had is at least
+//! what each slot had at least, which is less than it ever had where money moved between slots: a finding is a false
+//! refusal still.
 
 use std::collections::HashMap;
 
 use super::{Entry, History, RequestKey, Span, owner};
 
-/// A refusal for lack of money. Wants the history's entries in the order in which they were committed.
+/// How the entries of a history are ordered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// As they were committed.
+    #[default]
+    OfCommit,
+    /// Those of one slot as they were committed; others anyhow.
+    OfEachSlot,
+}
+
+/// A refusal for lack of money.
 #[derive(Clone, Debug)]
 pub(crate) struct Shortage {
     /// Whose money was not enough: of a reversal it may be another's than whoever asked.
@@ -26,7 +40,10 @@ pub(crate) struct Shortage {
     pub(crate) span: Span,
 }
 
-/// The states of an account, and what is known of when each was reached.
+/// An account, or one slot of it.
+type Place<'a> = (&'a str, Option<u8>);
+
+/// The states of a place, and what is known of when each was reached.
 #[derive(Debug, Default)]
 struct States {
     /// What was in slots after so many entries.
@@ -68,10 +85,10 @@ impl History {
     /// Every refusal for lack of money saw too little of it.
     pub(super) fn check_shortages(&self, faults: &mut Vec<String>) {
         let states = self.states();
-        let never = States {
-            totals: vec![0],
-            ..States::default()
-        };
+        let mut places: HashMap<&str, Vec<&States>> = HashMap::new();
+        for ((account, _), states) in &states {
+            places.entry(account).or_default().push(states);
+        }
         for shortage in &self.shortages {
             let Shortage {
                 account,
@@ -82,13 +99,17 @@ impl History {
                 exact,
                 span,
             } = shortage;
-            let seen = states.get(account.as_str()).unwrap_or(&never).within(*span);
-            let least = seen.iter().min();
+            let places = places.get(account.as_str()).map_or(&[][..], Vec::as_slice);
+            let least: Option<i64> = places
+                .iter()
+                .map(|states| states.within(*span).iter().min())
+                .sum();
+            let mut seen = places.iter().flat_map(|states| states.within(*span));
             if available >= asked || least.is_none_or(|least| least - floor >= *asked) {
                 faults.push(format!(
                     "{account} {request}: refused {asked} for lack of money with {available}, never had less than {least:?}"
                 ));
-            } else if *exact && !seen.iter().any(|total| (total - floor).max(0) == *available) {
+            } else if *exact && places.len() == 1 && !seen.any(|total| (total - floor).max(0) == *available) {
                 faults.push(format!(
                     "{account} {request}: refused with {available}, which it never had"
                 ));
@@ -96,7 +117,7 @@ impl History {
         }
     }
 
-    fn states(&self) -> HashMap<&str, States> {
+    fn states(&self) -> HashMap<Place<'_>, States> {
         let mut begun: HashMap<RequestKey<'_>, u64> = HashMap::new();
         for receipt in &self.receipts {
             let first = begun
@@ -104,19 +125,22 @@ impl History {
                 .or_insert(u64::MAX);
             *first = receipt.span.begun.min(*first);
         }
-        let mut states: HashMap<&str, States> = HashMap::new();
+        let place = |account, slot| (account, Some(slot).filter(|_| self.order == Order::OfEachSlot));
+        let mut states: HashMap<Place<'_>, States> = HashMap::new();
         let mut places = HashMap::new();
         for entry in &self.entries {
-            let account = states.entry(&entry.account).or_insert_with(|| States {
-                totals: vec![0],
-                ..States::default()
-            });
+            let account = states
+                .entry(place(entry.account.as_str(), entry.slot))
+                .or_insert_with(|| States {
+                    totals: vec![0],
+                    ..States::default()
+                });
             let before = account.totals.len() - 1;
             places.insert((entry.account.as_str(), entry.slot, entry.version), before + 1);
             if let Some(begun) = owner(entry).and_then(|request| begun.get(&request)) {
                 account.begun.push((*begun, before));
             }
-            account.totals.push(account.totals[before] + change(entry));
+            account.totals.push(account.totals[before] + self.change(entry));
         }
         let legs = self.receipts.iter().flat_map(|receipt| {
             let legs = receipt.legs.iter();
@@ -128,7 +152,7 @@ impl History {
         });
         for (ended, account, slot, version) in legs.chain(reads) {
             if let Some(count) = places.get(&(account, slot, version))
-                && let Some(states) = states.get_mut(account)
+                && let Some(states) = states.get_mut(&place(account, slot))
             {
                 states.known.push((ended, *count));
             }
@@ -136,13 +160,13 @@ impl History {
         states.values_mut().for_each(States::sort);
         states
     }
-}
 
-/// What an entry does to the slots together: between the two halves of a move nobody can look.
-fn change(entry: &Entry) -> i64 {
-    if entry.kind == "consolidate" {
-        0
-    } else {
-        entry.delta
+    /// What an entry does to its place. What moves between slots stays in the account: between the two halves of a move
+    /// nobody can look.
+    fn change(&self, entry: &Entry) -> i64 {
+        match self.order {
+            Order::OfCommit if entry.kind == "consolidate" => 0,
+            Order::OfCommit | Order::OfEachSlot => entry.delta,
+        }
     }
 }
