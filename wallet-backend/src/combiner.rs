@@ -3,7 +3,7 @@
 //! Every account has a lane, first in first out. A batch waits for nobody: it is whatever queued while the last one
 //! was under way, lanes in turn, so that a hot account delays a cold one by a batch at most. Many are decided while the
 //! last batch is on its way to the disk, few once it is there; where batches run side by side, each lane is in one of
-//! them at most ([`HandOver`]). What one caller sends as a batch of its own
+//! them at most ([`HandOver`]), and whoever was just answered has a moment to come again. What one caller sends as a batch of its own
 //! ([`Batch`](crate::command::Batch)) has a turn like a lane, and goes whole. Everything is bounded ([`Limits`]) and
 //! every wait ends ([`ANSWER_WITHIN`]). The combiner owns one named thread with a runtime of its own, so callers may
 //! live on any runtime that has its timers on.
@@ -27,7 +27,7 @@ use crate::account::{AccountId, Hold, RequestId};
 use crate::command::{AccountView, Answer, HoldView, LedgerError, PastView, RequestView, Work};
 use crate::store::{Cursor, EntryPage, FEW, HandOver, Job, Moment, Store};
 use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
-use crate::sync::{Runtime, thread, timeout, watch};
+use crate::sync::{Runtime, sleep, thread, timeout, watch};
 
 mod cuts;
 mod events;
@@ -44,7 +44,7 @@ pub const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// How long a request waits whose id is being decided already; then it is `InProgress`.
 pub const REPEAT_WITHIN: Duration = Duration::from_secs(2);
 
-/// How much may wait.
+/// How much may wait, and what for.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Jobs in one lane; beyond it `LaneFull`. Some milliseconds of one account's work, so what is refused would
@@ -57,6 +57,9 @@ pub struct Limits {
     pub batches: usize,
     /// Decisions in one batch: past this size a sync is no longer what a batch costs.
     pub batch: usize,
+    /// Where batches run side by side: how long the next one waits for as many as were answered last. One tick of a
+    /// timer, of which a batch that is worth it takes several.
+    pub moment: Duration,
 }
 
 impl Default for Limits {
@@ -66,6 +69,7 @@ impl Default for Limits {
             store: 65_536,
             batches: 32_768,
             batch: 8_192,
+            moment: Duration::from_millis(1),
         }
     }
 }
@@ -366,13 +370,16 @@ impl<S: Store> Shared<S> {
     }
 
     async fn drive(&self) {
+        // How many the last batch had.
+        let mut last = 0;
         loop {
             let batch = self.lanes.batch();
             if !batch.is_empty() {
-                self.run(batch).await;
-                // Otherwise each lane gathers by itself, while a batch of it is under way.
+                last = self.run(batch).await;
+                // While a batch is on its way to the disk no other can be durable before it, and deciding many together
+                // saves waking this thread for each. Otherwise each lane gathers by itself.
                 if self.lanes.hand_over == HandOver::Ahead {
-                    self.gather().await;
+                    self.gather(FEW, self.store.settled()).await;
                 }
                 // A store that never waits would keep the job beside it from its turn.
                 tokio::task::yield_now().await;
@@ -381,28 +388,32 @@ impl<S: Store> Shared<S> {
             } else {
                 // Whoever makes a turn, or ends the last that is under way, wakes this afterwards.
                 self.lanes.wake.notified().await;
+                // Callers that have their answers come again one after the other: the first of them alone is no batch.
+                if self.lanes.hand_over == HandOver::OneBatchAtATime {
+                    self.gather(last, sleep(self.lanes.limits.moment)).await;
+                }
             }
         }
         self.store.close().await;
     }
 
-    /// Waits while a batch is on its way to the disk and few wait for the next one: they can't be durable before it,
-    /// and deciding them together saves waking this thread for each.
-    async fn gather(&self) {
-        self.wake_at.store(FEW, Ordering::Release);
-        let enough = async {
-            while self.lanes.queued() < FEW && self.phase() == OPEN {
+    /// Waits for so many decisions to be queued, or for something else, whichever comes first.
+    async fn gather(&self, enough: usize, or: impl Future<Output = ()>) {
+        self.wake_at.store(enough.max(1), Ordering::Release);
+        let there = async {
+            while self.lanes.queued() < enough && self.phase() == OPEN {
                 self.lanes.wake.notified().await;
             }
         };
         tokio::select! {
-            () = self.store.settled() => {}
-            () = enough => {}
+            () = or => {}
+            () = there => {}
         }
         self.wake_at.store(1, Ordering::Release);
     }
 
-    async fn run(&self, batch: Vec<Handed>) {
+    /// Hands a batch over. Says how many decisions it has.
+    async fn run(&self, batch: Vec<Handed>) -> usize {
         let jobs = batch.iter().map(|handed| handed.job.work.weight()).sum();
         if let Some(observer) = self.observer.get() {
             observer(Observed::Batch { jobs });
@@ -416,6 +427,7 @@ impl<S: Store> Shared<S> {
         let batch = batch.into_iter().map(with_guard).collect();
         drop(timer);
         self.store.run(batch).await;
+        jobs
     }
 
     fn phase(&self) -> u8 {

@@ -11,7 +11,7 @@ pub(crate) use std::sync::atomic;
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 pub(crate) use std::thread;
 pub(crate) use tokio::sync::{Notify, watch};
-pub(crate) use tokio::time::timeout;
+pub(crate) use tokio::time::{sleep, timeout};
 
 /// What a thread runs its futures on: a runtime of its own, timers on.
 #[derive(Debug)]

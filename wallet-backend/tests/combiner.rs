@@ -115,6 +115,7 @@ fn limits(lane: usize, store: usize, batch: usize) -> Limits {
         store,
         batch,
         batches: store,
+        ..Limits::default()
     }
 }
 

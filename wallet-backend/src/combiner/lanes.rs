@@ -39,7 +39,7 @@ pub(super) struct Handed {
 /// Every lane.
 #[derive(Debug)]
 pub(super) struct Lanes {
-    limits: Limits,
+    pub(super) limits: Limits,
     pub(super) hand_over: HandOver,
     lanes: DashMap<AccountId, Lane>,
     ready: Mutex<Ready>,

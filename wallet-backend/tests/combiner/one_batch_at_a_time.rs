@@ -170,6 +170,36 @@ async fn a_lanes_order_is_kept_from_batch_to_batch() {
 }
 
 #[tokio::test]
+async fn callers_that_are_answered_and_come_again_share_a_batch() {
+    let limits = Limits {
+        moment: Duration::from_secs(600),
+        ..Limits::default()
+    };
+    let (scene, model) = (scene(limits), model());
+    let first = scene.debits("hot", ["h0"]);
+    let lone = scene.handed(&["h0"]);
+    let three = scene.debits("hot", ["h1", "h2", "h3"]);
+    answer(&model, lone);
+    answer(&model, scene.handed(&["h1", "h2", "h3"]));
+    let again = scene.debits("hot", ["h4", "h5", "h6"]);
+    answer(&model, scene.handed(&["h4", "h5", "h6"]));
+    all_posted(first.into_iter().chain(three).chain(again)).await;
+}
+
+#[tokio::test]
+async fn callers_that_do_not_come_again_are_waited_for_no_longer_than_a_moment() {
+    let (scene, model) = (scene(Limits::default()), model());
+    let first = scene.debits("hot", ["h0"]);
+    let lone = scene.handed(&["h0"]);
+    let two = scene.debits("hot", ["h1", "h2"]);
+    answer(&model, lone);
+    answer(&model, scene.handed(&["h1", "h2"]));
+    let one = scene.debits("hot", ["h3"]);
+    answer(&model, scene.handed(&["h3"]));
+    all_posted(first.into_iter().chain(two).chain(one)).await;
+}
+
+#[tokio::test]
 async fn a_lane_takes_the_room_that_the_others_leave_in_a_batch() {
     let (scene, model) = (scene(limits(100, 1_000, 6)), model());
     let first = scene.submit(together(BatchMode::Each, &[credit("hot", "first", 1)]));
