@@ -13,7 +13,7 @@ pub(super) const SLOTS: u8 = 3;
 /// Pending rows of each account: one that may be there at the start, and one for each request id.
 pub(super) const PENDING: u8 = 1 + KEYS;
 /// Holds of each account: one that may be there at the start, and those that operations may place.
-pub(super) const HOLDS: u8 = 4;
+pub(super) const HOLDS: u8 = 5;
 /// Request ids.
 pub(super) const KEYS: u8 = 10;
 /// Originals that can be reversed.
