@@ -50,7 +50,7 @@ fn tests(sources: &[String]) -> BTreeSet<&str> {
     }
     let lists = sources
         .iter()
-        .filter(|text| text.contains("conformance!($store, $factory, ["));
+        .filter(|text| text.contains("macro_rules! conformance {"));
     let cases = lists.flat_map(|text| text.lines()).map(str::trim);
     found.extend(cases.filter(|line| {
         !line.is_empty()

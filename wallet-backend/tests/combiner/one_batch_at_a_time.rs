@@ -298,8 +298,8 @@ async fn after_a_panic_what_gathered_was_never_begun_and_what_is_under_way_is_an
     let waiters = scene.debits("hot", ["h0"]);
     let hot = scene.handed(&["h0"]);
     let [behind] = scene.debits("hot", ["h1"]);
-    let [poison] = scene.debits("cold", [POISON]);
-    assert!(matches!(poison.await, Err(LedgerError::OutcomeUnknown { .. })));
+    let poison = scene.queue.submit(debit("cold", POISON, 1)).await;
+    assert!(matches!(poison, Err(LedgerError::OutcomeUnknown { .. })));
     assert!(matches!(behind.await, Err(LedgerError::Unavailable { .. })));
     answer(&model, hot);
     all_posted(waiters).await;
