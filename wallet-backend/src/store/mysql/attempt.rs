@@ -11,6 +11,7 @@ use sqlx::pool::PoolConnection;
 use sqlx::{Connection as _, MySql, MySqlPool};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
+use super::connect;
 use super::transaction::{self, Learnt, Setting, Shapes};
 use crate::account::Timestamp;
 use crate::command::{Answer, LedgerError, Work};
@@ -182,7 +183,7 @@ impl Writing<'_> {
         until: Instant,
         learnt: &mut Learnt,
     ) -> Result<Vec<Told>, Trouble> {
-        let mut connection = match timeout_at(until, self.pool.acquire()).await {
+        let mut connection = match timeout_at(until, connect::acquire(self.pool)).await {
             Ok(Ok(connection)) => connection,
             Ok(Err(error)) => return Err(Trouble::of(&error, false)),
             Err(_) => return Err(Trouble::lost("no connection in time", false)),
