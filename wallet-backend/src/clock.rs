@@ -21,6 +21,14 @@ pub enum Clock {
 static NEWEST: AtomicI64 = AtomicI64::new(0);
 
 impl Clock {
+    /// The time that a test has set; `None` where the machine's counts.
+    pub(crate) fn set(&self) -> Option<Timestamp> {
+        match self {
+            Self::System => None,
+            Self::Set(_) => Some(self.now()),
+        }
+    }
+
     /// The time now, in microseconds since 1970; 0 on a machine whose clock is before that.
     #[must_use]
     #[expect(clippy::disallowed_methods, reason = "the edge where time enters the ledger")]

@@ -18,13 +18,6 @@ use super::unavailable;
 use crate::clock::Clock;
 use crate::command::LedgerError;
 
-/// The time of a statement, in microseconds since 1970. Takes a parameter, [`Reading::now`].
-macro_rules! now {
-    () => {
-        "COALESCE(?, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))"
-    };
-}
-
 mod books;
 mod cuts;
 mod entries;
@@ -103,10 +96,7 @@ impl Reading {
 
     /// What a statement takes for `now`: `None` is the database's own, by [`now!`].
     pub(super) fn now(&self) -> Option<i64> {
-        match &self.clock {
-            Clock::System => None,
-            clock @ Clock::Set(_) => Some(clock.now().0),
-        }
+        self.clock.set().map(|now| now.0)
     }
 
     /// Turns are only ever replaced whole.

@@ -8,7 +8,6 @@ use tokio::sync::Semaphore;
 
 use super::attempt::Writing;
 use super::transaction::Shapes;
-use crate::account::Timestamp;
 use crate::clock::Clock;
 use crate::store::{Job, Preference};
 
@@ -38,8 +37,8 @@ impl Writers {
         }
     }
 
-    /// Begins a batch once a connection is free for it, and resolves then. `runtime` is the store's own. `after` is
-    /// called when the batch is answered.
+    /// Begins a batch, and resolves once a connection is free for the next one: until then that can grow. `runtime` is
+    /// the store's own. `after` is called when the batch is answered.
     pub(super) async fn run(
         self: &Arc<Self>,
         runtime: &Handle,
@@ -55,13 +54,15 @@ impl Writers {
             let writing = Writing {
                 pool: &ours.pool,
                 shapes: &ours.shapes,
-                now: set_time(&ours.clock),
+                now: ours.clock.set(),
                 prefer: ours.preference.next(),
             };
             writing.settle(jobs).await;
             after();
             drop(permit);
         }));
+        // An error: closed, and no batch comes any more.
+        drop(self.permits.acquire().await);
     }
 
     /// Resolves when no batch is under way, and lets none begin after that.
@@ -72,13 +73,5 @@ impl Writers {
         }
         self.permits.close();
         self.pool.close().await;
-    }
-}
-
-/// A test's time; `None` where the database's counts.
-pub(super) fn set_time(clock: &Clock) -> Option<Timestamp> {
-    match clock {
-        Clock::System => None,
-        Clock::Set(_) => Some(clock.now()),
     }
 }
