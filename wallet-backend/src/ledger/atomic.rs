@@ -4,12 +4,10 @@
 //! time in what they change, however much their accounts have. Before anything else happens the rows are taken back
 //! to what they were. So whoever asked still decides nothing but whether to apply the changes, in their order.
 
-use std::collections::HashMap;
-
-use crate::account::{AccountId, Hold, RequestId};
-use crate::command::{Changes, Decided, LedgerError, RequestRecord, Task, answered};
+use crate::account::AccountId;
+use crate::command::{Changes, Decided, LedgerError, Task, answered};
 use crate::ledger::decide::{Context, Decision, decide};
-use crate::ledger::facts::Facts;
+use crate::ledger::facts::{Facts, KnownRequests};
 use crate::ledger::invariants::{Rule, Violation};
 use crate::ledger::rows::{AccountRows, Undo};
 use crate::mutants::{Mutant, is_on};
@@ -55,7 +53,7 @@ pub fn decide_together(
 ) -> Result<Together, Violation> {
     let mut trial = Trial {
         hand,
-        known: HashMap::new(),
+        known: KnownRequests::default(),
         changes: Vec::new(),
         undo: Vec::new(),
     };
@@ -77,18 +75,11 @@ pub fn decide_together(
     Ok(Together::Done { changes, decided })
 }
 
-/// What this batch has come to know of a request id.
-#[derive(Debug, Default)]
-struct Known {
-    record: Option<RequestRecord>,
-    reversed_by: Option<RequestId>,
-    ended: Option<Hold>,
-}
-
 #[derive(Debug)]
 struct Trial<'a, H> {
     hand: &'a mut H,
-    known: HashMap<(AccountId, RequestId), Known>,
+    /// What this batch has come to know.
+    known: KnownRequests,
     changes: Vec<Changes>,
     /// What takes the changes back, newest last.
     undo: Vec<(AccountId, Undo)>,
@@ -125,22 +116,7 @@ impl<H: Hand> Trial<'_, H> {
 
     /// What the store knows, and on top of it what the tasks before this one did.
     fn facts(&self, task: &Task) -> Result<Facts, LedgerError> {
-        let mut facts = self.hand.facts(task)?;
-        let known = |request: &RequestId| self.known.get(&(task.account().clone(), request.clone()));
-        if let Some(known) = task.request().and_then(known) {
-            facts.prior = facts.prior.or_else(|| known.record.clone());
-        }
-        let Some(operation) = task.operation() else {
-            return Ok(facts);
-        };
-        if let Some(known) = operation.reverses().and_then(known) {
-            facts.original = facts.original.or_else(|| known.record.clone());
-            facts.reversed_by = facts.reversed_by.or_else(|| known.reversed_by.clone());
-        }
-        if let Some(known) = operation.hold().and_then(known) {
-            facts.ended = facts.ended.or_else(|| known.ended.clone());
-        }
-        Ok(facts)
+        Ok(self.hand.facts(task)?.or(self.known.facts(task)))
     }
 
     fn apply(&mut self, changes: Changes) -> Result<(), Violation> {
@@ -149,22 +125,9 @@ impl<H: Hand> Trial<'_, H> {
             self.undo.push((id.clone(), rows.undo_of(&changes)));
             rows.apply(&changes)?;
         }
-        if let Some((account, reverses, by)) = changes.reversal() {
-            self.known(account, reverses).reversed_by = Some(by.clone());
-        }
-        for (account, hold) in changes.ended_holds() {
-            self.known(account, &hold.id).ended = Some(hold.clone());
-        }
-        if let Some(record) = &changes.request {
-            self.known(&record.account, &record.request).record = Some(record.clone());
-        }
+        self.known.learn(&changes);
         self.changes.push(changes);
         Ok(())
-    }
-
-    fn known(&mut self, account: &AccountId, request: &RequestId) -> &mut Known {
-        let key = (account.clone(), request.clone());
-        self.known.entry(key).or_default()
     }
 
     /// Gives the changes, which no row shows any more.

@@ -8,14 +8,15 @@ use std::sync::{Mutex, MutexGuard};
 
 use tokio::sync::watch;
 
-use crate::account::{AccountId, Entry, Hold, RequestId, SlotIndex, Timestamp};
+use crate::account::{AccountId, Entry, RequestId, SlotIndex, Timestamp};
 use crate::clock::Clock;
 use crate::command::{
-    AccountView, Answer, Batch, Batched, Changes, HoldView, LedgerError, Leg, PastView, RequestRecord,
-    RequestView, Task, Work,
+    AccountView, Answer, Batch, Batched, Changes, HoldView, LedgerError, Leg, PastView, RequestView, Task,
+    Work,
 };
 use crate::ledger::atomic::Hand as _;
 use crate::ledger::decide::{Context, Decision, decide};
+use crate::ledger::facts::KnownRequests;
 use crate::ledger::invariants::{AccountCheck, Standing, Violation};
 use crate::ledger::rows::AccountRows;
 use crate::ledger::slots::is_untidy;
@@ -70,21 +71,11 @@ struct State {
     events: Vec<(AccountId, SlotIndex, u64)>,
     pasts: HashMap<AccountId, Past>,
     books: Books,
-    requests: HashMap<RequestKey, Known>,
+    requests: KnownRequests,
+    /// By request: the leg that its pending credit has become.
+    settled: HashMap<RequestKey, Leg>,
     /// Why nothing more is decided.
     stopped: Option<String>,
-}
-
-/// All that is kept under one request id.
-#[derive(Debug, Default)]
-struct Known {
-    record: Option<RequestRecord>,
-    /// The leg that its pending credit has become.
-    settled: Option<Leg>,
-    /// The request that reversed it.
-    reversed_by: Option<RequestId>,
-    /// How the hold that it placed has ended.
-    ended: Option<Hold>,
 }
 
 impl Memory {
@@ -194,15 +185,11 @@ impl State {
             }
         }
         self.books.take(&changes);
-        if let Some((account, reverses, by)) = changes.reversal() {
-            self.known(account, reverses).reversed_by = Some(by.clone());
-        }
-        for (account, hold) in changes.ended_holds() {
-            self.known(account, &hold.id).ended = Some(hold.clone());
-        }
+        self.requests.learn(&changes);
         for entry in changes.entries {
             if let Some((account, request)) = entry.settles() {
-                self.known(account, request).settled = Some(Leg::from(&entry));
+                let key = (account.clone(), request.clone());
+                self.settled.insert(key, Leg::from(&entry));
             }
             let slots = self.entries.entry(entry.account.clone()).or_default();
             let at = usize::from(entry.slot.get());
@@ -215,16 +202,7 @@ impl State {
                 slot.push(entry);
             }
         }
-        if let Some(record) = changes.request {
-            let known = self.known(&record.account, &record.request);
-            known.record = Some(record);
-        }
         Ok(())
-    }
-
-    fn known(&mut self, account: &AccountId, request: &RequestId) -> &mut Known {
-        let key = (account.clone(), request.clone());
-        self.requests.entry(key).or_default()
     }
 
     fn page(&self, id: &AccountId, after: &Cursor, limit: usize) -> EntryPage {
@@ -281,12 +259,12 @@ impl State {
     }
 
     fn request(&self, key: &RequestKey) -> RequestView {
-        let known = self.requests.get(key);
+        let known = self.requests.get(&key.0, &key.1);
         let Some(record) = known.and_then(|known| known.record.as_ref()) else {
             return RequestView::NotFound;
         };
         let outcome = record.outcome.clone();
-        RequestView::Decided(match known.and_then(|known| known.settled.as_ref()) {
+        RequestView::Decided(match self.settled.get(key) {
             Some(leg) => outcome.settled_by(leg.clone()),
             None => outcome,
         })
@@ -294,8 +272,7 @@ impl State {
 
     fn hold(&self, account: &AccountId, hold: &RequestId, now: Timestamp) -> Option<HoldView> {
         let open = self.accounts.get(account)?.hold(hold);
-        let key = (account.clone(), hold.clone());
-        let found = open.or_else(|| self.requests.get(&key)?.ended.as_ref());
+        let found = open.or_else(|| self.requests.get(account, hold)?.ended.as_ref());
         Some(found.map_or(HoldView::NotFound, |hold| HoldView::Found(hold.seen_at(now))))
     }
 

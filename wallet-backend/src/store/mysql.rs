@@ -19,6 +19,20 @@ use crate::clock::Clock;
 use crate::command::LedgerError;
 use crate::store::{Preference, new_id};
 
+/// The database's clock at the beginning of a statement, in microseconds since 1970.
+macro_rules! database_now {
+    () => {
+        "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
+    };
+}
+
+/// The time of a statement, in microseconds since 1970. Takes a parameter, `Reading::now`.
+macro_rules! now {
+    () => {
+        concat!("COALESCE(?, ", database_now!(), ")")
+    };
+}
+
 mod as_store;
 mod attempt;
 mod claims;
@@ -188,10 +202,7 @@ impl Mysql {
         } = match opened.recv().map_err(|_| ended()).flatten() {
             Ok(opened) => opened,
             Err(error) => {
-                // Connections that fall with its tasks look for a runtime.
-                let handle = runtime.handle().clone();
-                let _context = handle.enter();
-                runtime.shutdown_background();
+                let_go(runtime);
                 return Err(error);
             }
         };
@@ -290,13 +301,17 @@ fn unavailable(reason: &str) -> LedgerError {
 }
 
 /// A runtime may not be dropped where one is running; nothing that still runs there is waited for.
+fn let_go(runtime: Runtime) {
+    // Connections that fall with its tasks look for a runtime.
+    let handle = runtime.handle().clone();
+    let _context = handle.enter();
+    runtime.shutdown_background();
+}
+
 impl Drop for Mysql {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            // Connections that fall with its tasks look for a runtime.
-            let handle = runtime.handle().clone();
-            let _context = handle.enter();
-            runtime.shutdown_background();
+            let_go(runtime);
         }
     }
 }

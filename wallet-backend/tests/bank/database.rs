@@ -77,13 +77,9 @@ impl Database {
         }
     }
 
-    fn one_of_the_processes(&mut self, numbers: &mut Numbers) -> usize {
-        let count = u64::try_from(PROCESSES).unwrap();
-        usize::try_from(numbers.below(count)).unwrap()
-    }
-
     fn kill_a_process(&mut self, numbers: &mut Numbers) {
-        let number = self.one_of_the_processes(numbers);
+        let count = u64::try_from(PROCESSES).unwrap();
+        let number = usize::try_from(numbers.below(count)).unwrap();
         let served = self.processes[number].1.take().unwrap();
         if numbers.below(4) == 0 {
             self.faults.paused += 1;

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::account::{
-    Account, CreditMode, Hold, HoldTerm, Pending, Slot, SlotCount, SlotIndex, Status, Timestamp,
+    Account, CreditMode, Hold, HoldTerm, Pending, RequestId, Slot, SlotCount, SlotIndex, Status, Timestamp,
 };
 use crate::command::{Amendment, Command, DebitAmount, Operation, Remainder};
 use crate::money::{Amount, Currency};

@@ -1,8 +1,8 @@
 //! The model's batches.
 
 use super::{State, unavailable};
-use crate::account::{AccountId, RequestId};
-use crate::command::{Batch, BatchMode, Batched, LedgerError, Operation, Task, answered};
+use crate::account::AccountId;
+use crate::command::{Batch, BatchMode, Batched, LedgerError, Task, answered};
 use crate::ledger::atomic::{Hand, Together, decide_together};
 use crate::ledger::decide::Context;
 use crate::ledger::facts::Facts;
@@ -53,16 +53,7 @@ impl State {
 
 impl Hand for State {
     fn facts(&self, task: &Task) -> Result<Facts, LedgerError> {
-        let known = |request: &RequestId| self.requests.get(&(task.account().clone(), request.clone()));
-        let prior = task.request().and_then(known);
-        let reverses = task.operation().and_then(Operation::reverses).and_then(known);
-        let hold = task.operation().and_then(Operation::hold).and_then(known);
-        Ok(Facts {
-            prior: prior.and_then(|known| known.record.clone()),
-            original: reverses.and_then(|known| known.record.clone()),
-            reversed_by: reverses.and_then(|known| known.reversed_by.clone()),
-            ended: hold.and_then(|known| known.ended.clone()),
-        })
+        Ok(self.requests.facts(task))
     }
 
     fn rows(&self, id: &AccountId) -> Option<&AccountRows> {

@@ -15,10 +15,13 @@ use crate::store::duty::{Duty, Turn};
 
 const MAKE: &str = "INSERT IGNORE INTO job (name) VALUES (?)";
 /// Assignments are done from the left to the right: the fence looks at who had the turn before.
-const TAKE: &str = "UPDATE job SET fence = fence + CASE WHEN task_id = ? THEN 0 ELSE 1 END, task_id = ?, \
-    lease_until_us = ? + COALESCE(?, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))) \
-    WHERE name = ? AND (task_id IS NULL OR task_id = ? \
-    OR lease_until_us <= COALESCE(?, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))))";
+const TAKE: &str = concat!(
+    "UPDATE job SET fence = fence + CASE WHEN task_id = ? THEN 0 ELSE 1 END, task_id = ?, lease_until_us = ? + ",
+    now!(),
+    " WHERE name = ? AND (task_id IS NULL OR task_id = ? OR lease_until_us <= ",
+    now!(),
+    ")"
+);
 const HELD: &str = "SELECT fence FROM job WHERE name = ? AND task_id = ?";
 const GIVE_BACK: &str = "UPDATE job SET task_id = NULL WHERE task_id = ?";
 

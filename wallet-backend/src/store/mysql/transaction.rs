@@ -15,6 +15,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
 use sqlx::MySqlConnection;
+use sqlx::mysql::MySqlRow;
 use tokio::time::{Instant, timeout_at};
 
 use self::books::{Books, Stop};
@@ -25,7 +26,7 @@ use crate::account::{Account, AccountId, RequestId, Timestamp};
 use crate::command::{Answer, Operation, RequestRecord, Task, Work};
 use crate::ledger::atomic::Hand as _;
 use crate::store::mysql::attempt::Trouble;
-use crate::store::mysql::text::{Text, writing};
+use crate::store::mysql::text::{Lock, Reads, Text, writing};
 
 mod books;
 mod decide;
@@ -244,10 +245,7 @@ async fn look_ahead(
     }
     let mut text = Text::default();
     text.roll_back();
-    text.accounts(
-        &wanted.keys().copied().collect::<Vec<_>>(),
-        crate::store::mysql::text::Lock::Nothing,
-    );
+    text.accounts(&wanted.keys().copied().collect::<Vec<_>>(), Lock::Nothing);
     for (account, requests) in &wanted {
         text.requests(account, requests);
     }
@@ -283,7 +281,7 @@ enum Commits {
     Yes,
 }
 
-type Answers = Vec<(crate::store::mysql::text::Reads, Vec<sqlx::mysql::MySqlRow>)>;
+type Answers = Vec<(Reads, Vec<MySqlRow>)>;
 
 async fn exchange(
     connection: &mut MySqlConnection,

@@ -37,8 +37,7 @@ pub(in super::super) enum SlotsOf {
     All,
 }
 
-/// Microseconds since 1970, by the database's clock at the beginning of the statement.
-const NOW: &str = "TIMESTAMPDIFF(MICROSECOND,'1970-01-01',UTC_TIMESTAMP(6))";
+const NOW: &str = database_now!();
 const SLOT: &str = "SELECT account_id,slot_index,balance,version,held,at_us FROM wallet_slot FORCE INDEX (PRIMARY) \
                     WHERE account_id IN (";
 

@@ -5,11 +5,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::plan::Key;
-use crate::account::{AccountId, EntryKind, Hold, RequestId, SlotIndex, Timestamp};
-use crate::command::{Changes, LedgerError, Operation, Outcome, Refusal, RequestRecord, Task};
+use crate::account::{AccountId, EntryKind, SlotIndex, Timestamp};
+use crate::command::{Changes, LedgerError, Outcome, Refusal, Task};
 use crate::ledger::atomic::Hand;
-use crate::ledger::facts::Facts;
+use crate::ledger::facts::{Facts, KnownRequests};
 use crate::ledger::invariants::Violation;
 use crate::ledger::rows::AccountRows;
 
@@ -42,14 +41,6 @@ pub(super) struct Loaded {
     pub(super) whole: bool,
 }
 
-/// What is known of a request id.
-#[derive(Debug, Default)]
-pub(super) struct Known {
-    pub(super) record: Option<RequestRecord>,
-    pub(super) reversed_by: Option<RequestId>,
-    pub(super) ended: Option<Hold>,
-}
-
 /// Why decisions can't stand.
 #[derive(Debug)]
 pub(super) enum Stop {
@@ -69,7 +60,7 @@ impl From<Violation> for Stop {
 pub(super) struct Books {
     pub(super) now: Timestamp,
     pub(super) accounts: HashMap<AccountId, Loaded>,
-    pub(super) known: HashMap<Key, Known>,
+    pub(super) known: KnownRequests,
     /// What was decided, in its order.
     pub(super) applied: Vec<Changes>,
     /// Accounts that are opened here.
@@ -142,37 +133,15 @@ impl Books {
                 loaded.rows.apply(&changes)?;
             }
         }
-        if let Some((account, reverses, by)) = changes.reversal() {
-            self.known(account, reverses).reversed_by = Some(by.clone());
-        }
-        for (account, hold) in changes.ended_holds() {
-            self.known(account, &hold.id).ended = Some(hold.clone());
-        }
-        if let Some(record) = &changes.request {
-            self.known(&record.account, &record.request).record = Some(record.clone());
-        }
+        self.known.learn(&changes);
         self.applied.push(changes);
         Ok(())
-    }
-
-    pub(super) fn known(&mut self, account: &AccountId, request: &RequestId) -> &mut Known {
-        let key = (account.clone(), request.clone());
-        self.known.entry(key).or_default()
     }
 }
 
 impl Hand for Books {
     fn facts(&self, task: &Task) -> Result<Facts, LedgerError> {
-        let known = |request: &RequestId| self.known.get(&(task.account().clone(), request.clone()));
-        let prior = task.request().and_then(known);
-        let reverses = task.operation().and_then(Operation::reverses).and_then(known);
-        let hold = task.operation().and_then(Operation::hold).and_then(known);
-        Ok(Facts {
-            prior: prior.and_then(|known| known.record.clone()),
-            original: reverses.and_then(|known| known.record.clone()),
-            reversed_by: reverses.and_then(|known| known.reversed_by.clone()),
-            ended: hold.and_then(|known| known.ended.clone()),
-        })
+        Ok(self.known.facts(task))
     }
 
     fn rows(&self, id: &AccountId) -> Option<&AccountRows> {

@@ -184,12 +184,12 @@ impl Reading {
             Reads::Requests => {
                 let record = requests::record(row, &id, raw.account.currency)?;
                 let request = record.request.clone();
-                self.books.known(&id, &request).record = Some(record);
+                self.books.known.of(&id, &request).record = Some(record);
             }
             Reads::Reversals => {
                 let reverses = columns::request_id(row, "reverses")?;
                 let by = columns::request_id(row, "request_id")?;
-                self.books.known(&id, &reverses).reversed_by = Some(by);
+                self.books.known.of(&id, &reverses).reversed_by = Some(by);
             }
             Reads::Holds => {
                 let hold = columns::hold(row)?;
@@ -197,7 +197,7 @@ impl Reading {
                     raw.open.insert(hold.id.as_str().to_owned(), hold);
                 } else {
                     let ended = hold.id.clone();
-                    self.books.known(&id, &ended).ended = Some(hold);
+                    self.books.known.of(&id, &ended).ended = Some(hold);
                 }
             }
         }
